@@ -1,0 +1,147 @@
+"""What a run leaves behind: one record for each item that passed through a pipe.
+
+Records are plain data. Nothing here touches the machine, and reports read nothing else: a report made
+from a saved log equals one made from a live run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Any
+
+from isa.types import CoreKind, HardEvent, Pipe
+
+
+class Kind(IntEnum):
+    """What an item is. Only `INSTRUCTION` counts in `instructions`; all of them count in `items`."""
+
+    INSTRUCTION = 0
+    SET_FLAG = 1
+    WAIT_FLAG = 2
+    BARRIER = 3
+
+
+class Cause(Enum):
+    """Why a pipe spent a cycle: the one vocabulary of ledger, reports and docs."""
+
+    BUSY = "busy"
+    MEMORY = "memory"
+    BANK_CONFLICT = "bank_conflict"
+    FLAG = "flag"
+    BUFFER = "buffer"
+    BARRIER = "barrier"
+    QUEUE_FULL = "queue_full"
+    SCALAR = "scalar"
+    CROSS_CORE = "cross_core"
+    TAIL = "tail"
+    LAUNCH = "launch"
+    IDLE = "idle"
+
+
+class MemoryCause(Enum):
+    """Sub-causes of `Cause.MEMORY`."""
+
+    LATENCY = "latency"
+    L2_MISS = "l2_miss"
+    SHARE = "share"
+    SAME_LINE = "same_line"
+
+
+@dataclass(slots=True, frozen=True)
+class Site:
+    """A place in the user's program: the call stack, innermost frame first, as (file, line, function)."""
+
+    frames: tuple[tuple[str, int, str], ...]
+
+    @property
+    def file(self) -> str:
+        """File of the innermost frame."""
+        return self.frames[0][0] if self.frames else ""
+
+    @property
+    def line(self) -> int:
+        """Line of the innermost frame."""
+        return self.frames[0][1] if self.frames else 0
+
+
+class Item:
+    """One item that passed through a pipe (or, with `pipe` S, that the scalar unit executed).
+
+    Times are core cycles since the launch: `issue` (the scalar unit has put it into the pipe's queue),
+    `head` (it came to the head of its queue), `start` (it began; a wait or barrier: it was released),
+    `accept` (the pipe may begin its successor), `end` (its results are visible). `parts` says what the
+    cycles from `start` to `end` were spent on, as (cause, sub-cause or None, end cycle) in order; None
+    means all of them were busy.
+    """
+
+    __slots__ = (
+        "accept", "bytes", "call", "cause", "core", "end", "event", "event_id", "head", "index",
+        "inserted", "issue", "kind", "name", "partner", "parts", "phase", "pipe", "site", "start", "work",
+    )  # fmt: skip
+
+    def __init__(self, core: int, index: int, pipe: Pipe, kind: Kind, name: str, site: int) -> None:
+        self.core = core  # index into Log.cores
+        self.index = index  # program order on its core
+        self.pipe = pipe
+        self.kind = kind
+        self.name = name  # "add", "data_copy", "set_flag", "wait_flag", "pipe_barrier"
+        self.site = site  # index into Log.sites
+        self.phase = 0  # index into Log.phases; 0 is the unnamed phase
+        self.issue = -1
+        self.head = -1
+        self.start = -1
+        self.accept = -1
+        self.end = -1
+        self.parts: tuple[tuple[Cause, MemoryCause | None, int], ...] | None = None
+        self.bytes = 0  # payload of a move
+        self.work = 0  # repeats (V) or fractal cycles (M)
+        self.call: Any = None  # the bound instruction: `call.detail()` describes the operands
+        self.event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
+        self.event_id = -1
+        self.partner: Item | None = None  # of WAIT_FLAG: the set that released it
+        self.cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
+        self.inserted = False  # put in by automatic synchronisation, not by the user
+
+    def __repr__(self) -> str:
+        return f"<Item {self.index} {self.pipe.name} {self.name} {self.issue}/{self.start}-{self.end}>"
+
+
+@dataclass(slots=True)
+class Stall:
+    """The scalar unit of one core stood still from `start` to `end`."""
+
+    start: int
+    end: int
+    cause: Cause
+    site: int
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class CoreLog:
+    """All that one core did. `start` and `end` bound its programs; the scalar unit is busy between
+    them except in `stalls`. `blocks` lists (block index, start, end); between two blocks of one core
+    the core waits for the launcher (`Cause.LAUNCH`).
+    """
+
+    name: str  # "core0.aiv1"
+    kind: CoreKind
+    items: list[Item] = field(default_factory=list)
+    stalls: list[Stall] = field(default_factory=list)
+    blocks: list[tuple[int, int, int]] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(slots=True)
+class Log:
+    """A whole run. `cycles` runs from the launch to the last core's end, launch cost included."""
+
+    chip_name: str
+    clock_mhz: float
+    cores: list[CoreLog] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    phases: list[str] = field(default_factory=lambda: [""])
+    cycles: int = 0
+    launch_cycles: int = 0

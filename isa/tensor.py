@@ -1,0 +1,372 @@
+"""Tensors: typed windows on bytes. A tensor holds no data and knows no instruction.
+
+A `GlobalTensor` is a window on a GM allocation, a `LocalTensor` one on an on-chip memory. Subscripts give
+views, never elements: `t[i]` and `t[i:]` start at element i and keep the remaining length, `t[i:j]`
+limits the view as well (an addition to pyasc, so that bounds can be checked). `get_value` and
+`set_value` read and write one element through the scalar unit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isa.faults import fault
+from isa.types import POSITION_SPACE, CacheMode, DType, Space, TPosition
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class GmBuffer:
+    """One GM allocation: `data` is its bytes, `name` what messages call it."""
+
+    __slots__ = ("data", "index", "name", "nbytes", "scratch")
+
+    def __init__(self, name: str, data: NDArray[np.uint8], index: int = 0) -> None:
+        self.name = name
+        self.data = data
+        self.nbytes = data.nbytes
+        self.index = index
+        self.scratch: Any = None
+
+    def __repr__(self) -> str:
+        return f"<GM {self.name}: {self.nbytes} B>"
+
+
+class GlobalAddress:
+    """A typed address in GM: a kernel's tensor argument. `address + n` moves by n elements."""
+
+    __slots__ = ("buffer", "dtype", "length", "offset", "origin", "shape")
+
+    def __init__(
+        self,
+        buffer: GmBuffer,
+        dtype: DType,
+        offset: int = 0,
+        length: int | None = None,
+        shape: tuple[int, ...] = (),
+    ) -> None:
+        self.buffer = buffer
+        self.dtype = dtype
+        self.offset = offset
+        self.origin = offset
+        self.length = buffer.nbytes - offset if length is None else length
+        self.shape = shape
+
+    def __add__(self, elements: int) -> GlobalAddress:
+        moved = GlobalAddress(self.buffer, self.dtype, 0, self.length, self.shape)
+        moved.origin = self.origin
+        moved.offset = self.offset + int(elements) * self.dtype.size
+        return moved
+
+    __radd__ = __add__
+
+    def __repr__(self) -> str:
+        return f"<GlobalAddress {self.buffer.name}+{self.offset} B {self.dtype}>"
+
+
+def _start_stop(index: Any, size: int, name: str) -> tuple[int, int | None]:
+    if isinstance(index, slice):
+        if index.step is not None:
+            fault("ILLEGAL_PARAM", "slice-step", f"{name}: a view has no step; use t[start:] or t[start:stop]")
+        start = 0 if index.start is None else int(index.start)
+        stop = None if index.stop is None else int(index.stop)
+    else:
+        start, stop = int(index), None
+    if start < 0 or (stop is not None and stop < start):
+        fault(
+            "BOUNDS",
+            "view-bounds",
+            f"{name}[{start}:{'' if stop is None else stop}] is not inside the tensor's {size} elements: "
+            f"a view starts at 0 or later and does not end before it starts",
+            tensor=name,
+        )
+    return start, stop
+
+
+class GlobalTensor:
+    """A window on GM. `set_global_buffer` binds it to an address; element type and limits come from there."""
+
+    __slots__ = ("buffer", "cache_mode", "dtype", "key", "length", "limit", "offset", "sized")
+
+    def __init__(self) -> None:
+        self.buffer: GmBuffer | None = None
+        self.dtype: DType = None  # type: ignore[assignment]
+        self.offset = 0  # bytes into the allocation
+        self.length = 0  # bytes to the window's end
+        self.limit = 0
+        self.sized = False
+        self.cache_mode = CacheMode.CACHE_MODE_NORMAL
+        self.key: tuple[Any, ...] = ()
+
+    @property
+    def space(self) -> Space:
+        """GM, always."""
+        return Space.GM
+
+    @property
+    def name(self) -> str:
+        """What messages call the tensor: the kernel argument's name."""
+        return self.buffer.name if self.buffer is not None else "an unbound GlobalTensor"
+
+    def set_global_buffer(self, buffer: GlobalAddress, buffer_size: int | None = None) -> None:
+        """Bind the window to an address; `buffer_size` limits it, in elements."""
+        if not isinstance(buffer, GlobalAddress):
+            fault(
+                "HOST",
+                "not-an-address",
+                f"set_global_buffer needs a GM address (a tensor argument of the kernel), got {type(buffer).__name__}",
+            )
+        self.buffer = buffer.buffer
+        self.dtype = buffer.dtype
+        self.offset = buffer.offset
+        end = buffer.origin + buffer.length
+        self.length = end - buffer.offset
+        self.sized = buffer_size is not None
+        if buffer_size is not None:
+            self.length = int(buffer_size) * self.dtype.size
+        self._bind()
+
+    def _bind(self) -> None:
+        assert self.buffer is not None
+        self.key = (self.buffer.index, self.offset, self.length, self.dtype.name, self.cache_mode)
+
+    def _window(self, offset: int, length: int) -> GlobalTensor:
+        view = GlobalTensor.__new__(GlobalTensor)
+        view.buffer = self.buffer
+        view.dtype = self.dtype
+        view.offset = offset
+        view.length = length
+        view.limit = 0
+        view.sized = self.sized
+        view.cache_mode = self.cache_mode
+        assert self.buffer is not None
+        view.key = (self.buffer.index, offset, length, self.dtype.name, self.cache_mode)
+        return view
+
+    def __getitem__(self, index: Any) -> GlobalTensor:
+        if self.buffer is None:
+            fault("HOST", "unbound-tensor", "a GlobalTensor is used before set_global_buffer")
+        size = self.dtype.size
+        if type(index) is slice and index.stop is None and index.step is None and index.start is not None:
+            start, stop = int(index.start), None
+            if start < 0:
+                _start_stop(index, self.length // size, self.name)
+        else:
+            start, stop = _start_stop(index, self.length // size, self.name)
+        length = self.length - start * size
+        if stop is not None:
+            if (stop - start) * size > length:
+                fault(
+                    "BOUNDS",
+                    "view-bounds",
+                    f"{self.name}[{start}:{stop}] ends {(stop - start) * size - length} bytes past the tensor, "
+                    f"which has {self.length // size} elements",
+                    tensor=self.name,
+                )
+            length = (stop - start) * size
+        return self._window(self.offset + start * size, length)
+
+    def __call__(self, index: int) -> GlobalTensor:
+        return self[int(index) : int(index) + 1]
+
+    def get_value(self, offset: int = 0) -> int | float:
+        """Read element `offset` through the scalar unit's data cache; the scalar unit waits for it."""
+        from isa.scalar import get_value  # noqa: PLC0415  instructions import tensors
+
+        return get_value(self, offset)
+
+    def set_value(self, offset: int, value: float) -> None:
+        """Write element `offset` through the scalar unit's data cache."""
+        from isa.scalar import set_value  # noqa: PLC0415  instructions import tensors
+
+        set_value(self, offset, value)
+
+    def get_size(self) -> int:
+        """Return the elements given to `set_global_buffer`, 0 where none were given (as AscendC does)."""
+        return self.length // self.dtype.size if self.sized else 0
+
+    def get_phy_addr(self, offset: int = 0) -> GlobalAddress:
+        """Return the address of element `offset`."""
+        assert self.buffer is not None
+        address = GlobalAddress(self.buffer, self.dtype, self.offset, self.length)
+        return address + offset
+
+    def reinterpret_cast(self, dtype: DType) -> GlobalTensor:
+        """Return the same bytes as elements of another type (an addition to pyasc)."""
+        view = self._window(self.offset, self.length)
+        view.dtype = dtype
+        view._bind()
+        return view
+
+    def set_l2_cache_hint(self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL, rw_mode: Any = None) -> None:
+        """Say how accesses through this window use L2; `CACHE_MODE_DISABLE` bypasses it."""
+        self.cache_mode = CacheMode(mode)
+        self._bind()
+
+    def __repr__(self) -> str:
+        if self.buffer is None:
+            return "<GlobalTensor unbound>"
+        return f"<GlobalTensor {self.name}+{self.offset} B, {self.length} B of {self.dtype}>"
+
+
+class Owner:
+    """Where a local tensor's bytes come from: a queue's block, a TBuf, or a static allocation.
+
+    `freed_at` holds the call site of the FreeTensor that gave the bytes back (None while they are held).
+    """
+
+    __slots__ = ("freed_at", "label", "serial")
+    _count = 0
+
+    def __init__(self, label: str) -> None:
+        Owner._count += 1
+        self.serial = Owner._count
+        self.label = label
+        self.freed_at: Any = None
+
+
+class LocalTensor:
+    """A window on an on-chip memory: `addr` and `length` in bytes.
+
+    `LocalTensor(dtype, pos, addr, tile_size)` makes one directly, `tile_size` in elements; queues and buffers
+    make them too. The memory is the one of the core that uses the tensor.
+    """
+
+    __slots__ = ("addr", "dtype", "key", "label", "length", "owner", "position", "space", "tag")
+
+    def __init__(
+        self,
+        dtype: DType,
+        pos: TPosition = TPosition.VECIN,
+        addr: int = 0,
+        tile_size: int = 0,
+        *,
+        owner: Owner | None = None,
+    ) -> None:
+        self.dtype = dtype
+        self.position = pos
+        self.space = POSITION_SPACE[pos]
+        self.addr = int(addr)
+        self.length = int(tile_size) * dtype.size
+        self.owner = owner
+        self.label: str | None = None
+        self.tag = 0
+        if self.addr < 0 or self.length < 0:
+            fault(
+                "BOUNDS",
+                "negative-address",
+                f"LocalTensor at byte {self.addr} with {self.length} bytes: both must be at least 0",
+            )
+        self._bind()
+
+    def _bind(self) -> None:
+        self.key = (
+            self.owner.serial if self.owner is not None else 0,
+            self.addr,
+            self.length,
+            self.dtype.name,
+            self.position,
+        )
+
+    def _window(self, addr: int, length: int, dtype: DType) -> LocalTensor:
+        view = LocalTensor.__new__(LocalTensor)
+        view.dtype = dtype
+        view.position = self.position
+        view.space = self.space
+        view.addr = addr
+        view.length = length
+        view.owner = self.owner
+        view.label = self.label
+        view.tag = self.tag
+        view._bind()
+        return view
+
+    @property
+    def name(self) -> str:
+        """What messages call the tensor."""
+        if self.label is not None:
+            return self.label
+        if self.owner is not None:
+            return self.owner.label
+        return f"{self.space.name}[{self.addr}:{self.addr + self.length}]"
+
+    def __getitem__(self, index: Any) -> LocalTensor:
+        size = self.dtype.size
+        start, stop = _start_stop(index, self.length // size, self.name)
+        length = self.length - start * size
+        if stop is not None and (stop - start) * size <= length:
+            length = (stop - start) * size
+        elif stop is not None or length < 0:
+            fault(
+                "BOUNDS",
+                "view-bounds",
+                f"{self.name}[{start}:{'' if stop is None else stop}] leaves the tensor, which has "
+                f"{self.length // size} elements",
+                tensor=self.name,
+            )
+        return self._window(self.addr + start * size, length, self.dtype)
+
+    def __call__(self, index: int) -> LocalTensor:
+        return self[int(index) : int(index) + 1]
+
+    def get_value(self, index: int = 0) -> int | float:
+        """Read element `index`; the scalar unit waits for it. UB positions only."""
+        from isa.scalar import get_value  # noqa: PLC0415  instructions import tensors
+
+        return get_value(self, index)
+
+    def set_value(self, index: int, value: float) -> None:
+        """Write element `index` through the scalar unit. UB positions only."""
+        from isa.scalar import set_value  # noqa: PLC0415  instructions import tensors
+
+        set_value(self, index, value)
+
+    def get_size(self) -> int:
+        """Return the number of elements."""
+        return self.length // self.dtype.size
+
+    def get_length(self) -> int:
+        """Return the number of bytes."""
+        return self.length
+
+    def set_size(self, size: int = 0) -> None:
+        """Set the number of elements."""
+        self.length = int(size) * self.dtype.size
+        self._bind()
+
+    def set_buffer_len(self, data_len: int) -> None:
+        """Set the number of bytes."""
+        self.length = int(data_len)
+        self._bind()
+
+    def get_position(self) -> TPosition:
+        """Return the logical position."""
+        return self.position
+
+    def get_phy_addr(self, offset: int = 0) -> int:
+        """Return the byte address of element `offset`."""
+        return self.addr + int(offset) * self.dtype.size
+
+    def get_user_tag(self) -> int:
+        """Return the tag that `set_user_tag` stored."""
+        return self.tag
+
+    def set_user_tag(self, tag: int = 0) -> None:
+        """Store a number with the tensor."""
+        self.tag = int(tag)
+
+    def reinterpret_cast(self, dtype: DType) -> LocalTensor:
+        """Return the same bytes as elements of another type."""
+        return self._window(self.addr, self.length, dtype)
+
+    def set_addr_with_offset(self, src: LocalTensor, offset: int) -> None:
+        """Move this tensor to element `offset` of `src`."""
+        self.addr = src.addr + int(offset) * src.dtype.size
+        self.space, self.position, self.owner = src.space, src.position, src.owner
+        self._bind()
+
+    def __repr__(self) -> str:
+        return f"<LocalTensor {self.name} {self.space.name}[{self.addr}:{self.addr + self.length}] {self.dtype}>"
