@@ -1,0 +1,197 @@
+"""Chip files as plain data: YAML text, the chain of `extends`, and the line of every key.
+
+This module knows no key of a chip and no unit; `ascend_sim.config` gives the data its meaning.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ascend_sim.errors import ConfigError
+
+# libyaml where PyYAML was built with it: ten times faster, same result.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PACKAGE = Path(__file__).resolve().parent
+_STRING_TAG = "tag:yaml.org,2002:str"
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+
+KeyPath = tuple[str, ...]
+Stamp = tuple[Path, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One chip file: what it says itself, and where (`file:line`) each of its keys stands."""
+
+    path: Path
+    data: dict[str, Any]
+    places: dict[KeyPath, str]
+
+    def numbers(self) -> Iterator[tuple[KeyPath, float]]:
+        """Yield the key path and value of every number outside `sources`."""
+        yield from _numbers(self.data, ())
+
+
+def config_dir() -> Path:
+    """Return the folder of the shipped chip files: inside the wheel, else at the repository's root."""
+    inside = _PACKAGE / "configs"
+    return inside if inside.is_dir() else _PACKAGE.parent / "configs"
+
+
+def shipped_chips() -> list[str]:
+    """Return the names of the shipped chips, sorted; files that only serve as bases do not count."""
+    return sorted(p.stem for p in config_dir().glob("*.yaml") if not p.stem.startswith("_"))
+
+
+def find(name: str, beside: Path | None = None) -> Path:
+    """Return the file of a chip name or path; `beside` is the file that says `extends: name`.
+
+    A path starts at the folder of `beside`; a name is looked for there and then among the shipped
+    files, in lower case as well. Raises `ConfigError`, with the nearest name, where there is none.
+    """
+    folder = beside.parent if beside else Path()
+    if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name:
+        path = folder / Path(name).expanduser()
+        if path.is_file():
+            return path
+        raise ConfigError(f"{_said_by(beside)}no chip file {path}")
+    for candidate in _candidates(name, beside):
+        if candidate.is_file():
+            return candidate
+    chips = shipped_chips()
+    hint = nearest(name.lower(), chips)
+    raise ConfigError(
+        f"{_said_by(beside)}no chip {name!r}{hint} (chips: {', '.join(chips)}; or the path of a .yaml file)"
+    )
+
+
+def read_chain(path: Path) -> list[Document]:
+    """Read a chip file and those it extends, the outermost base first.
+
+    Raises `ConfigError` for files that cannot be read, that are no YAML, or that extend themselves.
+    """
+    documents: list[Document] = []
+    while True:
+        trail = [document.path for document in documents]
+        if any(path.samefile(seen) for seen in trail):
+            names = " -> ".join(str(p) for p in [*trail, path])
+            raise ConfigError(
+                f"{documents[-1].places['extends',]}: extends goes round in a circle: {names}"
+            )
+        document = read(path)
+        documents.append(document)
+        base = document.data.pop("extends", None)
+        if base is None:
+            return documents[::-1]
+        if not isinstance(base, str):
+            place = document.places["extends",]
+            raise ConfigError(
+                f"{place}: extends: expected the name or path of a chip, got {base!r}"
+            )
+        path = find(base, beside=path)
+
+
+def read(path: Path) -> Document:
+    """Read one chip file. Raises `ConfigError` with file, line and column for what is no YAML."""
+    try:
+        loader = _Loader(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    try:
+        node = loader.get_single_node()
+        places = dict(_places(path, node, ()))
+        data = loader.construct_document(node) if node is not None else {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        context = f" ({error.context})" if error.context else ""
+        raise ConfigError(f"{where}: no valid YAML: {error.problem}{context}") from error
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}:1: expected `key: value` lines, got {type(data).__name__}")
+    return Document(path, data, places)
+
+
+def stamps(paths: Iterable[Path]) -> list[Stamp]:
+    """Return path, time of the last change and size of each file: equal stamps, same content."""
+    return [_stamp(path) for path in paths]
+
+
+def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return `base` with the keys of `over` in their place; sections merge key by key, at any depth."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the known word nearest to `word`, or nothing."""
+    matches = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def _stamp(path: Path) -> Stamp:
+    if not path.is_file():
+        return (path, 0, 0)
+    stat = path.stat()
+    return (path, stat.st_mtime_ns, stat.st_size)
+
+
+def _candidates(name: str, beside: Path | None) -> Iterator[Path]:
+    if beside is not None:
+        sibling = beside.parent / f"{name}.yaml"
+        # A user's ascend910b1.yaml may extend the shipped one of the same name.
+        if not (sibling.is_file() and sibling.samefile(beside)):
+            yield sibling
+    yield config_dir() / f"{name}.yaml"
+    yield config_dir() / f"{name.lower()}.yaml"
+
+
+def _said_by(beside: Path | None) -> str:
+    return f"{beside}: extends: " if beside else ""
+
+
+def _places(path: Path, node: yaml.Node | None, at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if key.tag == _MERGE_TAG:
+            continue
+        if key.tag != _STRING_TAG:
+            raise ConfigError(
+                f"{path}:{line}: {'.'.join(at) or 'a key'}: keys are text, got {key.value!r}"
+            )
+        if key.value in seen:
+            dotted = ".".join((*at, key.value))
+            raise ConfigError(
+                f"{path}:{line}: {dotted} stands twice, first in line {seen[key.value]}"
+            )
+        seen[key.value] = line
+        inner = (*at, key.value)
+        if len(inner) > 8:  # deeper than any chip file: an alias inside its own anchor
+            raise ConfigError(f"{path}:{line}: {'.'.join(inner[:3])}… is nested too deep")
+        yield inner, f"{path}:{line}"
+        yield from _places(path, value, inner)
+
+
+def _numbers(data: dict[str, Any], at: KeyPath) -> Iterator[tuple[KeyPath, float]]:
+    for key, value in data.items():
+        inner = (*at, key)
+        if inner == ("sources",):
+            continue
+        if isinstance(value, dict):
+            yield from _numbers(value, inner)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield inner, value
