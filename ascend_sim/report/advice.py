@@ -1,0 +1,226 @@
+"""One or two sentences on what holds a run back, each derived from the ledger's totals.
+
+A sentence states the share of time that it speaks of, and what at most there is to win. Shares are of
+the time between launch and end, over all cores that use the pipe in question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ascend_sim.report.ledger import PipeTotals, Totals
+
+_WORTH_SAYING = 0.15
+_MOST = 2
+
+
+@dataclass(slots=True)
+class _Advice:
+    weight: float
+    text: str
+
+
+@dataclass(slots=True)
+class _PipeShares:
+    """One pipe over all cores on which it ran an instruction: shares of the time after the launch."""
+
+    name: str
+    busy: float
+    occupied: float
+    causes: dict[str, float]
+    memory: dict[str, float]
+
+
+def advise(totals: Totals, cycles: int, launch_cycles: int) -> list[str]:
+    """Return up to two sentences, the weightiest first; none where nothing stands out."""
+    pipes = _shares(totals)
+    if not pipes:
+        return []
+    busiest = max(pipes, key=lambda pipe: pipe.occupied)
+    candidates = [
+        advice
+        for advice in (
+            _launch(cycles, launch_cycles),
+            _share(pipes),
+            _latency(pipes),
+            _buffers(pipes, busiest),
+            _barriers(pipes),
+            _issue(pipes),
+            _banks(pipes),
+            _cores(pipes),
+        )
+        if advice is not None and advice.weight >= _WORTH_SAYING
+    ]
+    candidates.sort(key=lambda advice: -advice.weight)
+    if candidates:
+        return [advice.text for advice in candidates[:_MOST]]
+    return [_close_to_limit(busiest)] if busiest.occupied >= 0.7 else []
+
+
+def _shares(totals: Totals) -> list[_PipeShares]:
+    by_name: dict[str, list[PipeTotals]] = {}
+    for core, pipes in totals.items():
+        kind = core.rpartition(".")[2].rstrip("0123456789")
+        for name, entry in pipes.items():
+            if name != "S" and entry["instructions"]:
+                by_name.setdefault(f"{kind}.{name}", []).append(entry)
+    return [_PipeShares(name, *_mean(entries)) for name, entries in by_name.items()]
+
+
+def _mean(entries: list[PipeTotals]) -> tuple[float, float, dict[str, float], dict[str, float]]:
+    launch = sum(entry["causes"].get("launch", 0) for entry in entries)
+    inner = sum(sum(entry["causes"].values()) for entry in entries) - launch
+    return (
+        sum(entry["busy"] for entry in entries) / max(inner, 1),
+        sum(entry["occupied"] for entry in entries) / max(inner, 1),
+        _sum_shares([entry["causes"] for entry in entries], inner),
+        _sum_shares([entry["memory"] for entry in entries], inner),
+    )
+
+
+def _sum_shares(parts: list[dict[str, int]], inner: int) -> dict[str, float]:
+    result: dict[str, float] = {}
+    for part in parts:
+        for name, cycles in part.items():
+            result[name] = result.get(name, 0.0) + cycles / max(inner, 1)
+    return result
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _label(pipe: _PipeShares) -> str:
+    return pipe.name.partition(".")[2]
+
+
+def _of(pipes: list[_PipeShares], names: tuple[str, ...]) -> list[_PipeShares]:
+    return [pipe for pipe in pipes if _label(pipe) in names]
+
+
+def _most(pipes: list[_PipeShares], cause: str) -> tuple[_PipeShares, float] | None:
+    """Return the pipe that spends the largest share on `cause`."""
+    if not pipes:
+        return None
+    pipe = max(pipes, key=lambda entry: _get(entry.causes, cause))
+    return pipe, _get(pipe.causes, cause)
+
+
+def _get(shares: Mapping[str, float], name: str) -> float:
+    return shares.get(name, 0.0)
+
+
+def _launch(cycles: int, launch_cycles: int) -> _Advice | None:
+    share = launch_cycles / cycles if cycles else 0.0
+    if share < 0.4:
+        return None
+    return _Advice(
+        2 * share,
+        f"The launch takes {_percent(share)} of the time: nothing inside the kernel can win more than "
+        f"{_percent(1 - share)}. Give each launch more work.",
+    )
+
+
+def _share(pipes: list[_PipeShares]) -> _Advice | None:
+    """GM bandwidth, shared by all cores: the limit that no overlap moves."""
+    movers = _of(pipes, ("MTE2", "MTE3", "FIX"))
+    if not movers:
+        return None
+    pipe = max(movers, key=lambda entry: _get(entry.memory, "share"))
+    share = _get(pipe.memory, "share")
+    return _Advice(
+        share,
+        f"{_label(pipe)} waits {_percent(share)} of the time for its share of GM bandwidth: GM is the limit "
+        "there, and more overlap or more cores cannot help. Move fewer bytes: reuse what is in UB or L1, "
+        "or keep the working set in L2.",
+    )
+
+
+def _latency(pipes: list[_PipeShares]) -> _Advice | None:
+    movers = _of(pipes, ("MTE2", "MTE3", "FIX"))
+    if not movers:
+        return None
+    pipe = max(
+        movers, key=lambda entry: _get(entry.memory, "latency") + _get(entry.memory, "l2_miss")
+    )
+    share = _get(pipe.memory, "latency") + _get(pipe.memory, "l2_miss")
+    return _Advice(
+        share,
+        f"{_label(pipe)} waits {_percent(share)} of the time for GM to answer (latency, L2 misses): copy "
+        "larger pieces, or issue the next copy before the last one has arrived.",
+    )
+
+
+def _buffers(pipes: list[_PipeShares], busiest: _PipeShares) -> _Advice | None:
+    found = _most(_of(pipes, ("MTE2", "V", "MTE3")), "buffer")
+    if found is None:
+        return None
+    pipe, share = found
+    win = 1 - busiest.occupied
+    return _Advice(
+        min(share, win),
+        f"{_label(pipe)} waits {_percent(share)} of the time for a free buffer. One more buffer in each queue "
+        "(BUFFER_NUM 2, with tiles that still fit) lets copy in, compute and copy out of different tiles "
+        f"overlap; {_label(busiest)} is occupied {_percent(busiest.occupied)} of the time, so overlap can win "
+        f"at most {_percent(win)}.",
+    )
+
+
+def _barriers(pipes: list[_PipeShares]) -> _Advice | None:
+    found = _most(pipes, "barrier")
+    if found is None:
+        return None
+    pipe, share = found
+    return _Advice(
+        share,
+        f"{_label(pipe)} stands {_percent(share)} of the time at barriers: drop those that order nothing, "
+        "and let one barrier serve several independent instructions.",
+    )
+
+
+def _issue(pipes: list[_PipeShares]) -> _Advice | None:
+    """The scalar unit issues too slowly: a pipe that is needed has nothing in its queue."""
+    vector = max(pipes, key=lambda entry: entry.occupied)
+    share = _get(vector.causes, "scalar")
+    return _Advice(
+        share,
+        f"{_label(vector)}, the busiest pipe, has nothing to do for {_percent(share)} of the time because "
+        "nothing was issued to it: fewer and larger instructions (more repeats or bytes each) and fewer scalar "
+        "reads in the loop would help.",
+    )
+
+
+def _banks(pipes: list[_PipeShares]) -> _Advice | None:
+    found = _most(_of(pipes, ("V",)), "bank_conflict")
+    if found is None:
+        return None
+    _, share = found
+    return _Advice(
+        2 * share,
+        f"V repeats accesses for {_percent(share)} of the time because operands lie in the same UB banks: "
+        "shift one of the operands by a few rows of 32 bytes so that they do not start in one bank group.",
+    )
+
+
+def _cores(pipes: list[_PipeShares]) -> _Advice | None:
+    tail = max(_get(pipe.causes, "tail") for pipe in pipes)
+    cross = _most(pipes, "cross_core")
+    if cross is not None and cross[1] > tail:
+        pipe, share = cross
+        return _Advice(
+            share,
+            f"{_label(pipe)} waits {_percent(share)} of the time for another core: let producer and consumer "
+            "work on different tiles, so that each finds its input ready.",
+        )
+    return _Advice(
+        tail,
+        f"Cores that are done wait {_percent(tail)} of the time for the slowest one: split the work more evenly.",
+    )
+
+
+def _close_to_limit(busiest: _PipeShares) -> str:
+    return (
+        f"{_label(busiest)} is occupied {_percent(busiest.occupied)} of the time: the kernel is close to the "
+        f"limit of its structure, and only less work on {_label(busiest)} makes it much faster."
+    )

@@ -1,0 +1,115 @@
+"""The summary of a run: the dictionary that `summary.json` holds and other people's scripts read.
+
+A pure function of log, chip and what the caller knows besides. Every value is plain JSON: what is read
+back from the file equals what was written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ascend_sim.config import Chip
+from ascend_sim.errors import Finding
+from ascend_sim.report.advice import advise
+from ascend_sim.report.ledger import CoreLedger, Totals, build_ledger, pipe_totals, stall_totals
+from ascend_sim.report.names import short_path
+from ascend_sim.report.traffic import Tally, first_read_bytes, tally
+from ascend_sim.trace import Log
+
+SCHEMA_VERSION = 1
+
+FINDING_KEYS = (
+    "kind", "code", "message", "file", "line", "core", "pipe", "tensor", "bytes", "struck",
+)  # fmt: skip
+
+
+def build_summary(
+    log: Log,
+    chip: Chip,
+    findings: Sequence[Finding],
+    numerics: Mapping[str, Any] | None,
+    extra: Mapping[str, Any],
+    ledger: list[CoreLedger] | None = None,
+) -> dict[str, Any]:
+    """Return the summary of a run.
+
+    `numerics` is None where nothing was compared, else max_abs_error, max_rel_error, mismatches,
+    bit_exact and reference; further references stand in it as mappings of the same keys. `extra` gives
+    `op` (name of operator or kernel), `block_dim` and `l2_start`; its other keys are appended as they
+    are. `ledger` saves building it again. Raises `SimulatorBug` where the log's time does not tile.
+    """
+    ledger = build_ledger(log) if ledger is None else ledger
+    totals = pipe_totals(log, ledger)
+    whole, phases = tally(log)
+    known = {
+        "schema_version": SCHEMA_VERSION,
+        "op": extra.get("op", ""),
+        "chip": chip.name,
+        "block_dim": extra.get("block_dim", sum(len(core.blocks) for core in log.cores)),
+        "cycles": log.cycles,
+        "launch_cycles": log.launch_cycles,
+        "time_us": round(log.cycles / log.clock_mhz, 6),
+        "l2_start": extra.get("l2_start", "cold"),
+        "numerics": _plain(numerics),
+        "pipes": totals,
+        **whole.as_dict(),
+        "phases": {
+            name: {"cycles": counts.cycles, **counts.as_dict()} for name, counts in phases.items()
+        },
+        "stalls": stall_totals(totals),
+        "bound": lower_bound(log, chip, totals, whole, cold=extra.get("l2_start") != "warm"),
+        "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
+        "advice": advise(totals, log.cycles, log.launch_cycles),
+    }
+    return known | {key: value for key, value in extra.items() if key not in known}
+
+
+def finding_entry(finding: Finding, keys: Sequence[str]) -> dict[str, Any]:
+    """Return a finding as plain JSON: its file shortened, its byte range a list."""
+    entry = {key: getattr(finding, key) for key in keys}
+    entry["file"] = short_path(finding.file)
+    entry["bytes"] = list(finding.bytes) if finding.bytes is not None else None
+    return entry
+
+
+def lower_bound(
+    log: Log, chip: Chip, totals: Totals, whole: Tally, *, cold: bool
+) -> dict[str, str | int]:
+    """Return the time that no reordering of this run's work can beat, and what sets it.
+
+    The launch is certain, and then the longest of: what the busiest pipe of one core has to do; all
+    bytes over the best rate that L2 has; with a cold L2 the bytes that HBM has to give at least once.
+    `limit` is `launch`, `gm`, `hbm` or the pipe (`core0.aiv0.MTE2`); `none` for an empty run.
+    """
+    candidates = {
+        f"{core}.{pipe}": entry["busy"]
+        for core, pipes in totals.items()
+        for pipe, entry in pipes.items()
+    }
+    mixed = max(chip.l2.read_gbps, chip.l2.mixed_gbps)
+    candidates["gm"] = max(
+        int(whole.gm_read / chip.bytes_per_cycle(chip.l2.read_gbps)),
+        int((whole.gm_read + whole.gm_write) / chip.bytes_per_cycle(mixed)),
+    )
+    if cold:
+        candidates["hbm"] = int(first_read_bytes(log) / chip.bytes_per_cycle(chip.hbm.gbps))
+    limit = max(candidates, key=lambda name: candidates[name])
+    inner = candidates[limit]
+    if log.launch_cycles >= inner:
+        limit = "launch" if log.launch_cycles else "none"
+    return {"limit": limit, "lower_bound_cycles": min(log.launch_cycles + inner, log.cycles)}
+
+
+def _plain(value: Any) -> Any:
+    """Return mappings and sequences as dicts and lists, numpy scalars as Python's numbers.
+
+    JSON has no NaN and no infinity: they become None.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    plain = value.item() if hasattr(value, "item") else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain

@@ -1,0 +1,91 @@
+"""Advice: which sentence a ledger earns, and which it must not get."""
+
+from __future__ import annotations
+
+from ascend_sim.report.advice import advise
+from ascend_sim.report.ledger import PipeTotals, Totals
+
+
+def pipe(memory: dict[str, int] | None = None, instructions: int = 1, **causes: int) -> PipeTotals:
+    memory = memory or {}
+    if memory:
+        causes["memory"] = sum(memory.values())
+    busy, idle, cycles = causes.get("busy", 0), causes.get("idle", 0), sum(causes.values())
+    return {
+        "busy": busy, "wait": cycles - busy - idle, "idle": idle,
+        "occupied": busy + causes.get("memory", 0), "instructions": instructions, "items": instructions,
+        "bytes": 0, "utilization": busy / cycles, "causes": causes, "memory": memory,
+    }  # fmt: skip
+
+
+def core(**pipes: PipeTotals) -> Totals:
+    return {"core0.aiv0": pipes}
+
+
+def test_waiting_for_buffers_gets_the_second_buffer_and_what_it_can_win() -> None:
+    totals = core(
+        MTE2=pipe(busy=450, buffer=550), V=pipe(busy=300, flag=700), MTE3=pipe(busy=250, flag=750)
+    )
+    (text,) = advise(totals, 1000, 0)
+    assert "MTE2 waits 55 % of the time for a free buffer" in text
+    assert "BUFFER_NUM 2" in text
+    assert "MTE2 is occupied 45 % of the time, so overlap can win at most 55 %" in text
+
+
+def test_overlap_is_no_advice_where_gm_is_the_limit() -> None:
+    totals = core(
+        MTE2=pipe(busy=200, memory={"share": 700}, buffer=100),
+        V=pipe(busy=300, flag=600, buffer=100),
+    )
+    texts = advise(totals, 1000, 0)
+    assert len(texts) == 1
+    assert "MTE2 waits 70 % of the time for its share of GM bandwidth" in texts[0]
+    assert "cannot help" in texts[0]
+
+
+def test_the_launch_comes_first_where_it_takes_most_of_the_time() -> None:
+    totals = core(V=pipe(busy=100, launch=900), MTE2=pipe(busy=50, idle=50, launch=900))
+    text, *_ = advise(totals, 1000, 900)
+    assert text.startswith("The launch takes 90 % of the time")
+    assert "more than 10 %" in text
+
+
+def test_shares_leave_out_the_launch() -> None:
+    totals = core(V=pipe(busy=100, barrier=100, launch=50))
+    (text,) = advise(totals, 250, 50)
+    assert text.startswith("V stands 50 % of the time at barriers")
+
+
+def test_each_cause_has_its_sentence() -> None:
+    expected = {
+        "scalar": "nothing was issued to it",
+        "bank_conflict": "same UB banks",
+        "tail": "split the work more evenly",
+        "cross_core": "for another core",
+    }
+    for cause, words in expected.items():
+        (text,) = advise(core(V=pipe(busy=600, **{cause: 400})), 1000, 0)
+        assert words in text
+        assert "40 % of the time" in text
+    totals = core(MTE2=pipe(busy=600, memory={"latency": 300, "l2_miss": 100}))
+    (text,) = advise(totals, 1000, 0)
+    assert "MTE2 waits 40 % of the time for GM to answer" in text
+
+
+def test_a_busy_pipe_is_told_that_only_less_work_helps() -> None:
+    (text,) = advise(core(V=pipe(busy=950, flag=50)), 1000, 0)
+    assert text.startswith("V is occupied 95 % of the time: the kernel is close to the limit")
+
+
+def test_nothing_is_said_where_nothing_ran_or_nothing_stands_out() -> None:
+    assert advise({}, 0, 0) == []
+    assert advise(core(V=pipe(instructions=0, idle=1000)), 1000, 0) == []
+    assert advise(core(V=pipe(busy=500, flag=500)), 1000, 0) == []
+
+
+def test_at_most_two_sentences_the_weightiest_first() -> None:
+    totals = core(V=pipe(busy=100, barrier=200, scalar=300, tail=400))
+    texts = advise(totals, 1000, 0)
+    assert len(texts) == 2
+    assert "slowest one" in texts[0]
+    assert "nothing was issued" in texts[1]
