@@ -1,4 +1,4 @@
-"""Chip files as plain data: YAML text, the chain of `extends`, and the line of every key.
+"""Chip files as plain data: YAML text, the chain of `extends`, and what to tell about a wrong key.
 
 This module knows no key of a chip and no unit; `ascend_sim.config` gives the data its meaning.
 """
@@ -6,12 +6,13 @@ This module knows no key of a chip and no unit; `ascend_sim.config` gives the da
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
 from ascend_sim.errors import ConfigError
 
@@ -138,6 +139,61 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the known word nearest to `word`, or nothing."""
     matches = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def complaints(
+    error: ValidationError, model: type[BaseModel], places: Mapping[KeyPath, str], file: str
+) -> Iterator[str]:
+    """Yield one line for each thing wrong: place, key path, what is wrong, nearest valid key.
+
+    `model` is the model that refused the data, `file` the place of a key that no file has.
+    """
+    # A key that is missing is often one that is misspelt: tell the misspelt one first.
+    for entry in sorted(error.errors(), key=lambda entry: entry["type"] == "missing"):
+        at = tuple(str(part) for part in entry["loc"] if part != "[key]")
+        place = next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), file)
+        if entry["type"] == "extra_forbidden":
+            text = f"unknown key{nearest(at[-1], _keys_at(model, at[:-1]))}"
+        else:
+            text = _complaint(entry["type"], entry["input"], entry.get("ctx", {}), entry["msg"])
+        yield f"{place}: {'.'.join(at)}: {text}" if at else f"{place}: {text}"
+
+
+def _complaint(kind: str, given: Any, context: Mapping[str, Any], default: str) -> str:
+    match kind:
+        case "missing":
+            return "is missing, and neither this file nor one that it extends gives it"
+        case "int_type" | "int_from_float":
+            return f"expected a whole number, got {given!r}"
+        case "float_type":
+            return f"expected a number, got {given!r}{_yaml_number_hint(given)}"
+        case "string_type":
+            return f"expected text, got {given!r}"
+        case "model_type" | "dict_type":
+            return f"expected a section of `key: value` lines, got {given!r}"
+        case "literal_error":
+            return f"expected {context['expected']}, got {given!r}"
+        case "value_error":
+            return str(context["error"])
+        case _:
+            return f"{default[:1].lower()}{default[1:]}, got {given!r}"
+
+
+def _yaml_number_hint(given: Any) -> str:
+    try:
+        float(given if isinstance(given, str) else "")
+    except ValueError:
+        return ""
+    return " as text (YAML reads a number without quotes; an exponent needs a point and a sign: 1.0e+9)"
+
+
+def _keys_at(model: Any, at: KeyPath) -> list[str]:
+    for part in at:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            model = model.model_fields[part].annotation
+        else:
+            model = get_args(model)[1]
+    return list(model.model_fields)
 
 
 def _stamp(path: Path) -> Stamp:

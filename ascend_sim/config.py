@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ascend_sim import chip_file
 from ascend_sim.chip_file import Document, KeyPath, nearest
@@ -27,6 +27,21 @@ Size = Annotated[int, Field(gt=0)]
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Cycles = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+_DTYPE_NAMES = frozenset(dtype.name for dtype in DTYPES)
+
+
+def _known_types(key: str) -> str:
+    for name in key.split("->"):
+        if name not in _DTYPE_NAMES and key not in ("any", "int", "float"):
+            known = [*sorted(_DTYPE_NAMES), "any", "int", "float"]
+            raise ValueError(f"no type {name!r}{nearest(name, known)}")
+    return key
+
+
+CostKey = Annotated[str, AfterValidator(_known_types)]
+"""A type, `int`, `float` or `any`, or of a cast `from->to`."""
 
 
 class _Section(BaseModel):
@@ -262,7 +277,7 @@ class Chip(_Section):
     scalar: Scalar
     dcache: DCache
     vector: Vector
-    vector_costs: dict[str, dict[str, VectorCost]]
+    vector_costs: dict[str, dict[CostKey, VectorCost]]
     gm: Gm
     l2: L2
     hbm: Hbm
@@ -272,13 +287,6 @@ class Chip(_Section):
     sync: Sync
     launch: Launch
     sources: dict[str, Source]
-
-    @model_validator(mode="after")
-    def _known_cost_keys(self) -> Self:
-        for instruction, costs in self.vector_costs.items():
-            for key in costs:
-                _check_cost_key(instruction, key)
-        return self
 
     def cycles(self, us: float) -> int:
         """Return microseconds as whole core cycles, half a cycle rounded up."""
@@ -329,24 +337,10 @@ class Chip(_Section):
         return depth
 
 
-_DTYPE_NAMES = frozenset(dtype.name for dtype in DTYPES)
-
-
 def _family(dtype_name: str) -> str:
     if dtype_name not in _DTYPE_NAMES:
         return ""
     return "float" if dtype_named(dtype_name).is_float else "int"
-
-
-def _check_cost_key(instruction: str, key: str) -> None:
-    if key in ("any", "int", "float"):
-        return
-    for name in key.split("->"):
-        if name not in _DTYPE_NAMES:
-            known = [*sorted(_DTYPE_NAMES), "any", "int", "float"]
-            raise ValueError(
-                f"vector_costs.{instruction}.{key}: no type {name!r}{nearest(name, known)}"
-            )
 
 
 _T = TypeVar("_T")
@@ -403,7 +397,7 @@ def _build(documents: list[Document]) -> Chip:
     try:
         chip = Chip.model_validate(data)
     except ValidationError as error:
-        raise ConfigError("\n".join(_complaints(error, places, file))) from None
+        raise ConfigError("\n".join(chip_file.complaints(error, Chip, places, file))) from None
     # Number by number, and each file for its own: a number that a file changes does not keep the
     # source of the number it replaced.
     sources: dict[str, Source] = {}
@@ -435,53 +429,3 @@ def _sources_of(document: Document, known: Mapping[str, Source]) -> dict[str, So
                 f"{place}: sources.{key}: this file has no such number{nearest(key, result)}"
             )
     return result
-
-
-def _complaints(error: ValidationError, places: Mapping[KeyPath, str], file: str) -> Iterator[str]:
-    """Yield one line for each thing wrong: place, key path, what is wrong, nearest valid key."""
-    for entry in error.errors():
-        at = tuple(str(part) for part in entry["loc"] if part != "[key]")
-        place = next((places[at[:n]] for n in range(len(at), 0, -1) if at[:n] in places), file)
-        text = _complaint(entry["type"], entry["input"], at, entry.get("ctx", {}), entry["msg"])
-        yield f"{place}: {'.'.join(at)}: {text}" if at else f"{place}: {text}"
-
-
-def _complaint(kind: str, given: Any, at: KeyPath, context: Mapping[str, Any], default: str) -> str:
-    match kind:
-        case "extra_forbidden":
-            return f"unknown key{nearest(at[-1], _keys_at(at[:-1]))}"
-        case "missing":
-            return "is missing, and neither this file nor one that it extends gives it"
-        case "int_type" | "int_from_float":
-            return f"expected a whole number, got {given!r}"
-        case "float_type":
-            return f"expected a number, got {given!r}{_yaml_number_hint(given)}"
-        case "string_type":
-            return f"expected text, got {given!r}"
-        case "model_type" | "dict_type":
-            return f"expected a section of `key: value` lines, got {given!r}"
-        case "literal_error":
-            return f"expected {context['expected']}, got {given!r}"
-        case "value_error":
-            return str(context["error"])
-        case _:
-            return f"{default[:1].lower()}{default[1:]}, got {given!r}"
-
-
-def _yaml_number_hint(given: Any) -> str:
-    try:
-        float(given)
-    except (TypeError, ValueError):
-        return ""
-    return " as text (YAML reads a number without quotes; an exponent needs a point and a sign: 1.0e+9)"
-
-
-def _keys_at(at: KeyPath) -> list[str]:
-    """Return the keys that the chip model knows inside the section `at`."""
-    model: Any = Chip
-    for part in at:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            model = model.model_fields[part].annotation
-        else:
-            model = get_args(model)[1]
-    return list(model.model_fields)
