@@ -1,12 +1,14 @@
 """How the instruction set reports a mistake, without knowing who listens.
 
-`fault` raises `IsaFault`; the simulator turns it into its own error with call site, core and pipe. Used
-alone, `isa` shows the message as it stands.
+`fault` raises `IsaFault`; the simulator's stream turns it into its own error with call site, core and
+pipe. Used alone, `isa` shows the message as it stands.
 """
 
 from __future__ import annotations
 
 from typing import NoReturn
+
+from isa.stream import current
 
 
 class IsaFault(Exception):  # noqa: N818  the hardware's word
@@ -41,5 +43,9 @@ def fault(
     byte_range: tuple[int, int] | None = None,
     pipe: str = "",
 ) -> NoReturn:
-    """Raise the fault described."""
-    raise IsaFault(kind, code, message, tensor, byte_range, pipe)
+    """Raise the fault described, through the current stream where there is one."""
+    error = IsaFault(kind, code, message, tensor, byte_range, pipe)
+    stream = current.get(None)
+    if stream is not None:
+        stream.fault(error)
+    raise error

@@ -1,0 +1,251 @@
+"""Which bytes one operand of one instruction touches: base, counts, strides, lanes.
+
+An `Access` is data used for everything that depends on addresses: the bounds check, the numpy view that the
+meaning works on, the byte ranges that the hazard checker compares, the bank conflicts. Strided and masked
+forms are therefore written once, here, and not in each instruction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isa.faults import fault
+from isa.types import BLOCK_BYTES, DType, Space
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isa.tensor import GlobalTensor, GmBuffer, LocalTensor
+
+
+class Access:
+    """The bytes that one operand touches: element (i, j, …) lies at base + Σ index · stride.
+
+    `shape` and `strides` (bytes) are the counts, outermost first; `lanes`, where not None, is a boolean
+    array of the trailing axes that says which elements take part. `low` and `high` bound the bytes.
+    """
+
+    __slots__ = (
+        "base", "buffer", "contiguous", "dtype", "high", "lanes", "low", "name", "owner", "ranges_cache",
+        "shape", "space", "strides",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        tensor: GlobalTensor | LocalTensor,
+        base: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: DType,
+        lanes: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.space: Space = tensor.space
+        self.buffer: GmBuffer | None = getattr(tensor, "buffer", None)
+        self.owner = getattr(tensor, "owner", None)
+        self.name = tensor.name
+        self.base = base
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.lanes = lanes
+        self.low = base
+        high = base + dtype.size
+        for count, stride in zip(shape, strides, strict=True):
+            high += (count - 1) * stride
+        self.high = high
+        self.contiguous = lanes is None and high - base == dtype.size * _product(shape) and 0 not in strides
+        self.ranges_cache: NDArray[np.int64] | None = None
+
+    @property
+    def elements(self) -> int:
+        """How many elements the access names, inactive lanes included."""
+        return _product(self.shape)
+
+    def view(self, data: NDArray[np.uint8]) -> NDArray[np.generic]:
+        """Return the elements as a numpy view on the bytes of their memory."""
+        return np.ndarray(self.shape, self.dtype.numpy, data, self.base, self.strides)
+
+    def byte_view(self, data: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return one entry a byte, shape (…, dtype.size), on an array that has one entry for each byte."""
+        return np.ndarray(
+            (*self.shape, self.dtype.size), data.dtype, data, self.base, (*self.strides, 1)
+        )
+
+    def ranges(self) -> NDArray[np.int64]:
+        """Return the bytes touched as sorted, disjoint, non-adjacent ranges: rows of (first, past last)."""
+        if self.ranges_cache is None:
+            self.ranges_cache = self._ranges()
+        return self.ranges_cache
+
+    def _ranges(self) -> NDArray[np.int64]:
+        if self.contiguous:
+            return np.array([[self.low, self.high]], np.int64)
+        starts = np.full(1, self.base, np.int64)
+        run = self.dtype.size
+        axes = list(zip(self.shape, self.strides, strict=True))
+        if self.lanes is None:
+            while axes and axes[-1][1] == run:  # the innermost axes that leave no gap are one run
+                run *= axes.pop()[0]
+            for count, stride in axes:
+                starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
+        else:
+            outer = len(axes) - self.lanes.ndim
+            for count, stride in axes[:outer]:
+                starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
+            offsets = np.zeros(1, np.int64)
+            for count, stride in axes[outer:]:
+                offsets = (offsets[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
+            starts = (starts[:, None] + offsets[self.lanes.ravel()]).ravel()
+        return merge_ranges(np.stack([starts, starts + run], axis=1))
+
+    def overlaps(self, other: Access) -> bool:
+        """Return whether the two accesses share a byte."""
+        if self.low >= other.high or other.low >= self.high or self.buffer is not other.buffer:
+            return False
+        if self.contiguous and other.contiguous:
+            return True
+        return ranges_overlap(self.ranges(), other.ranges())
+
+    def covers(self, other: Access) -> bool:
+        """Return whether this access certainly touches every byte of the other one."""
+        if self.low > other.low or self.high < other.high:
+            return False
+        return self.contiguous or (
+            self.base == other.base
+            and self.shape == other.shape
+            and self.strides == other.strides
+            and self.lanes is other.lanes
+            and self.dtype.size == other.dtype.size
+        )
+
+    def __repr__(self) -> str:
+        return f"<Access {self.name} {self.space.name}[{self.low}:{self.high}] {self.shape}×{self.strides}>"
+
+
+def _product(counts: tuple[int, ...]) -> int:
+    result = 1
+    for count in counts:
+        result *= count
+    return result
+
+
+def merge_ranges(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the union of byte ranges (rows of first, past last) as sorted, disjoint, non-adjacent rows."""
+    if len(ranges) <= 1:
+        return ranges
+    if not np.all(ranges[1:, 0] >= ranges[:-1, 0]):
+        ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(ranges[:, 1])
+    first = np.empty(len(ranges), bool)
+    first[0] = True
+    np.greater(ranges[1:, 0], ends[:-1], out=first[1:])
+    starts = np.flatnonzero(first)
+    last = np.append(starts[1:], len(ranges)) - 1
+    return np.stack([ranges[starts, 0], ends[last]], axis=1)
+
+
+def ranges_overlap(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+    """Return whether two sorted, disjoint lists of ranges share a byte."""
+    position = np.searchsorted(a[:, 1], b[:, 0], side="right")  # first range of a that ends past b's start
+    inside = position < len(a)
+    return bool(np.any(a[position[inside], 0] < b[inside, 1]))
+
+
+def intersect_ranges(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the bytes that two sorted, disjoint lists of ranges share."""
+    found = []
+    j = 0
+    for low, high in a.tolist():
+        while j < len(b) and b[j, 1] <= low:
+            j += 1
+        k = j
+        while k < len(b) and b[k, 0] < high:
+            found.append((max(low, int(b[k, 0])), min(high, int(b[k, 1]))))
+            k += 1
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+def contiguous(tensor: GlobalTensor | LocalTensor, count: int, dtype: DType | None = None) -> Access:
+    """Return `count` elements from the tensor's start, side by side."""
+    dtype = tensor.dtype if dtype is None else dtype
+    base = tensor.offset if tensor.space is Space.GM else tensor.addr  # type: ignore[union-attr]
+    return Access(tensor, base, (count,), (dtype.size,), dtype)
+
+
+def repeats(
+    tensor: LocalTensor,
+    repeat: int,
+    block_stride: int,
+    repeat_stride: int,
+    lanes: NDArray[np.bool_],
+    blocks: int,
+) -> Access:
+    """Return the mask form's elements: `repeat` × `blocks` data blocks of the tensor's type.
+
+    Strides are in 32-byte blocks; `lanes` (blocks × elements of a block) says which lanes take part. Whole
+    trailing blocks without an active lane are left out.
+    """
+    size = tensor.dtype.size
+    per_block = BLOCK_BYTES // size
+    used = lanes.reshape(blocks, per_block)
+    active = np.flatnonzero(used.any(axis=1))
+    blocks = int(active[-1]) + 1 if len(active) else 0
+    used = used[:blocks]
+    return Access(
+        tensor,
+        tensor.addr,
+        (repeat, blocks, per_block),
+        (repeat_stride * BLOCK_BYTES, block_stride * BLOCK_BYTES, size),
+        tensor.dtype,
+        None if used.all() else used,
+    )
+
+
+def check_bounds(
+    access: Access, tensor: GlobalTensor | LocalTensor, what: str, capacity: int, pipe: str, hint: str = ""
+) -> None:
+    """Fault when the access leaves its tensor, its memory or its GM allocation.
+
+    `what` is the instruction and operand for the message ("add: dst"); `capacity` the memory's bytes.
+    """
+    if tensor.space is Space.GM:
+        buffer = tensor.buffer  # type: ignore[union-attr]
+        if access.low < 0 or access.high > buffer.nbytes:
+            fault(
+                "BOUNDS",
+                "gm-out-of-bounds",
+                f"{what} {tensor.name} touches bytes {access.low} to {access.high} of a GM allocation of "
+                f"{buffer.nbytes} bytes: {max(access.high - buffer.nbytes, -access.low)} bytes outside. "
+                f"Shorten the copy or move its start{hint}",
+                tensor.name,
+                (access.low, access.high),
+                pipe,
+            )
+        end = tensor.offset + tensor.length  # type: ignore[union-attr]
+    else:
+        if access.high > capacity:
+            fault(
+                "BOUNDS",
+                "memory-out-of-bounds",
+                f"{what} {tensor.name} touches {tensor.space.name} bytes {access.low} to {access.high}; "
+                f"{tensor.space.name} has {capacity} bytes, so {access.high - capacity} are outside{hint}",
+                tensor.name,
+                (access.low, access.high),
+                pipe,
+            )
+        end = tensor.addr + tensor.length  # type: ignore[union-attr]
+    if access.high > end:
+        start = access.low
+        limit = end - start
+        fault(
+            "BOUNDS",
+            "tensor-out-of-bounds",
+            f"{what} {tensor.name} touches {access.high - access.low} bytes from its start, the tensor has "
+            f"{max(limit, 0)} ({max(limit, 0) // tensor.dtype.size} elements of {tensor.dtype}): "
+            f"{access.high - end} bytes too many{hint}",
+            tensor.name,
+            (access.low, access.high),
+            pipe,
+        )

@@ -1,0 +1,147 @@
+"""The record of an instruction, the registry of all of them, and a bound call.
+
+An `Instruction` says what exists: name, pipe, types, price class. A `Call` is one use of it with operands bound
+and checked: which bytes it reads and writes, how much work it is, what it means. A `Call` knows no time; the
+simulator prices it once (`price`) and may issue it many times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isa.types import CacheMode, DType, Pipe, Space
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isa.access import Access
+
+Memories = dict[Space, "NDArray[np.uint8]"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Instruction:
+    """One instruction of the 910B.
+
+    `pipe` is None where it depends on the operands. `cost` names the price class in the chip file. `dtypes` are
+    the element types that the hardware takes (of the destination). `meaning` maps the sources' values to
+    the destination's.
+    """
+
+    name: str
+    pipe: Pipe | None
+    cost: str
+    dtypes: tuple[DType, ...]
+    meaning: Callable[..., Any]
+    forms: str
+    accumulates: bool = False
+
+    @property
+    def doc(self) -> str:
+        """What the instruction does, in one sentence."""
+        return (self.meaning.__doc__ or "").strip()
+
+
+REGISTRY: dict[str, Instruction] = {}
+"""Every instruction by name. Registering a name twice is an error."""
+
+
+def register(instruction: Instruction) -> Instruction:
+    """Add an instruction to the registry and return it. Raises `ValueError` for a name already taken."""
+    if instruction.name in REGISTRY:
+        raise ValueError(f"instruction {instruction.name!r} is registered twice")
+    REGISTRY[instruction.name] = instruction
+    return instruction
+
+
+class Call:
+    """One instruction with its operands bound.
+
+    `reads` and `writes` are the bytes; `work` counts repeats (V) or fractal cycles (M), `bytes` the payload of a
+    move; `geometry` lists for each vector operand (is a write, address, block stride, repeat stride, blocks),
+    in bytes; `cost` is the price class and the type it is looked up with.
+    """
+
+    __slots__ = (
+        "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "meaning", "name", "pipe",
+        "price", "reads", "undefined", "work", "writes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        pipe: Pipe,
+        reads: tuple[Access, ...],
+        writes: tuple[Access, ...],
+        meaning: Callable[..., Any],
+        *,
+        work: int = 0,
+        payload: int = 0,
+        cost: tuple[str, str] | None = None,
+        geometry: tuple[tuple[bool, int, int, int, int], ...] = (),
+        extra: str = "",
+    ) -> None:
+        self.instruction = instruction
+        self.name = instruction.name
+        self.pipe = pipe
+        self.reads = reads
+        self.writes = writes
+        self.meaning = meaning
+        self.work = work
+        self.bytes = payload
+        self.cost = cost or (instruction.cost, "any")
+        self.geometry = geometry
+        self.extra = extra
+        self.cache_mode = CacheMode.CACHE_MODE_NORMAL
+        self.lint: tuple[str, str, str] | None = None  # (kind, code, message): legal, but hardly meant
+        self.undefined: tuple[Access, ...] = ()  # bytes written with values that must not be used
+        self.price: Any = None  # set once by whoever knows time
+
+    def start(self, memories: Memories) -> Any:
+        """Read the sources and return what `retire` will write (nothing of it aliases a memory)."""
+        if not self.writes:
+            return None
+        return self.meaning(
+            *[
+                access.view(access.buffer.data if access.buffer is not None else memories[access.space])
+                for access in self.reads
+            ]
+        )
+
+    def retire(self, memories: Memories, result: Any) -> None:
+        """Write the result to the destination."""
+        if not self.writes:
+            return
+        access = self.writes[0]
+        view = access.view(access.buffer.data if access.buffer is not None else memories[access.space])
+        if access.lanes is None:
+            view[...] = result if np.shape(result) == view.shape or np.ndim(result) == 0 else result.reshape(view.shape)
+        else:
+            if np.shape(result) != view.shape and np.ndim(result) != 0:
+                result = result.reshape(view.shape)
+            np.copyto(view, result, where=access.lanes)
+
+    def detail(self) -> str:
+        """Describe the operands for traces: "dst:UB+0x0 z, src:GM x[0:4096]"."""
+        parts = [f"dst:{_place(access)}" for access in self.writes]
+        parts += [f"src:{_place(access)}" for access in self.reads]
+        if self.bytes:
+            parts.append(f"len:{self.bytes}")
+        elif self.work:
+            parts.append(f"repeat:{self.work}")
+        if self.extra:
+            parts.append(self.extra)
+        return ",".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.detail()}>"
+
+
+def _place(access: Access) -> str:
+    if access.space is Space.GM:
+        return f"GM {access.name}[{access.low}:{access.high}]"
+    return f"{access.space.name}+{access.low:#x} {access.name}"

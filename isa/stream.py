@@ -1,0 +1,122 @@
+"""Where instructions go: the current stream, and the eager stream that executes them at once.
+
+`isa` functions bind their operands to a `Call` and hand it to the current stream. The simulator's stream
+queues it and tells its time; `EagerStream` below runs its meaning immediately and knows no time: it is the
+living definition of every instruction, and what the semantics tests run on.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from isa.types import CoreKind, HardEvent, Pipe, Space
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isa.access import Access
+    from isa.faults import IsaFault
+    from isa.instruction import Call
+    from isa.tensor import GlobalTensor, LocalTensor
+
+ALL_LANES = (1 << 64) - 1
+
+
+class Registers:
+    """Special registers of one core that instructions read. Values travel with the instruction at issue."""
+
+    __slots__ = ("counter_mode", "mask_high", "mask_low", "pad_value")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Set every register to the value that a TPipe's construction gives it."""
+        self.mask_low = ALL_LANES
+        self.mask_high = ALL_LANES
+        self.counter_mode = False
+        self.pad_value = 0
+
+    def key(self) -> tuple[int, int, bool]:
+        """Return what an instruction that reads the mask depends on."""
+        return (self.mask_low, self.mask_high, self.counter_mode)
+
+
+class Stream(Protocol):
+    """What instructions ask of the place where they run."""
+
+    calls: dict[Any, Call]
+    registers: Registers
+    core_kind: CoreKind
+
+    def capacity(self, space: Space) -> int: ...
+    def issue(self, call: Call) -> None: ...
+    def set_flag(self, event: HardEvent, event_id: int) -> None: ...
+    def wait_flag(self, event: HardEvent, event_id: int) -> None: ...
+    def pipe_barrier(self, pipe: Pipe | None) -> None: ...
+    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float: ...
+    def store_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access, value: float) -> None: ...
+    def fault(self, fault: IsaFault) -> None: ...
+
+
+current: ContextVar[Any] = ContextVar("ascend_sim_stream")
+
+
+class EagerStream:
+    """Executes each instruction the moment it is called; flags and barriers do nothing.
+
+    `sizes` gives the bytes of each on-chip memory; memories start filled with 0xFF, which reads as NaN in
+    every floating type.
+    """
+
+    def __init__(self, sizes: dict[Space, int], core_kind: CoreKind = CoreKind.AIV) -> None:
+        self.calls: dict[Any, Call] = {}
+        self.registers = Registers()
+        self.core_kind = core_kind
+        self.memories = {space: np.full(size, 0xFF, np.uint8) for space, size in sizes.items()}
+        self.issued: list[Call] = []
+
+    def __enter__(self) -> EagerStream:
+        self._token = current.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        current.reset(self._token)
+
+    def capacity(self, space: Space) -> int:
+        """Return the size of a memory in bytes."""
+        return self.memories[space].nbytes
+
+    def data(self, access: Access) -> NDArray[np.uint8]:
+        """Return the bytes of the memory that an access touches."""
+        return access.buffer.data if access.buffer is not None else self.memories[access.space]
+
+    def issue(self, call: Call) -> None:
+        """Execute the instruction."""
+        self.issued.append(call)
+        with np.errstate(all="ignore"):
+            call.retire(self.memories, call.start(self.memories))
+
+    def set_flag(self, event: HardEvent, event_id: int) -> None:
+        """Do nothing: every earlier instruction has completed."""
+
+    def wait_flag(self, event: HardEvent, event_id: int) -> None:
+        """Do nothing: every earlier instruction has completed."""
+
+    def pipe_barrier(self, pipe: Pipe | None) -> None:
+        """Do nothing: every earlier instruction has completed."""
+
+    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
+        """Return the element."""
+        return access.view(self.data(access))[0].item()  # type: ignore[no-any-return]
+
+    def store_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access, value: float) -> None:
+        """Store the element."""
+        access.view(self.data(access))[0] = value
+
+    def fault(self, fault: IsaFault) -> None:
+        """Raise the fault as it is."""
+        raise fault

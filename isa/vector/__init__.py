@@ -1,0 +1,1 @@
+"""Vector instructions (pipe V of a vector core)."""
