@@ -1,0 +1,40 @@
+# make demo    simulate the rotary embedding's backward operator
+# make test    lint, types and all quick tests
+# make slow    the slow tests
+# make check   what CI does: everything from a fresh clone, then from an installed wheel
+# make clean   remove what the above made
+#
+# The first of them makes .venv and installs the project there; PYTHON=python3.12 chooses another Python.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test slow check clean
+.DEFAULT_GOAL := test
+
+demo: $(INSTALLED)
+	$(BIN)/ascend-sim run rope_grad
+
+test: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto
+
+slow: $(INSTALLED)
+	$(BIN)/pytest -n auto -m slow
+
+check:
+	bash .ci/run
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+
+# Editable: sources need no second installation, only a change of the dependencies does.
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + "; choose one with: make PYTHON=python3.12 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
