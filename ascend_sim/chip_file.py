@@ -34,6 +34,10 @@ class Document:
     data: dict[str, Any]
     places: dict[KeyPath, str]
 
+    def place(self, *at: str) -> str:
+        """Return where a key stands, or the file for one that came through a merge key."""
+        return self.places.get(at, str(self.path))
+
     def numbers(self) -> Iterator[tuple[KeyPath, float]]:
         """Yield the key path and value of every number outside `sources`."""
         yield from _numbers(self.data, ())
@@ -83,7 +87,7 @@ def read_chain(path: Path) -> list[Document]:
         if any(path.samefile(seen) for seen in trail):
             names = " -> ".join(str(p) for p in [*trail, path])
             raise ConfigError(
-                f"{documents[-1].places['extends',]}: extends goes round in a circle: {names}"
+                f"{documents[-1].place('extends')}: extends goes round in a circle: {names}"
             )
         document = read(path)
         documents.append(document)
@@ -91,7 +95,7 @@ def read_chain(path: Path) -> list[Document]:
         if base is None:
             return documents[::-1]
         if not isinstance(base, str):
-            place = document.places["extends",]
+            place = document.place("extends")
             raise ConfigError(
                 f"{place}: extends: expected the name or path of a chip, got {base!r}"
             )

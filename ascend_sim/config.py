@@ -390,6 +390,7 @@ def _build(documents: list[Document]) -> Chip:
     places: dict[KeyPath, str] = {}
     for document in documents:
         inherited = {key: value for key, value in data.items() if key not in _OWN_KEYS}
+        _refuse_unknown_instructions(document, inherited.get("vector_costs"))
         data = chip_file.merge(inherited, document.data)
         places |= document.places
     file = str(documents[-1].path)
@@ -406,6 +407,20 @@ def _build(documents: list[Document]) -> Chip:
     return chip.model_copy(update={"sources": sources})
 
 
+def _refuse_unknown_instructions(document: Document, known: dict[str, Any] | None) -> None:
+    """A price for an instruction that the base does not have would hold for nothing: a misspelling."""
+    named = document.data.get("vector_costs")
+    if not known or not isinstance(named, dict):
+        return
+    for instruction in named:
+        if instruction not in known:
+            place = document.place("vector_costs", instruction)
+            raise ConfigError(
+                f"{place}: vector_costs.{instruction}: the extended chip has no such instruction"
+                f"{nearest(instruction, known)}"
+            )
+
+
 def _sources_of(document: Document, known: Mapping[str, Source]) -> dict[str, Source]:
     """Return the source of each number that `document` sets, by key path. `known`: parsed sources."""
     named = document.data.get("sources") or {}
@@ -418,13 +433,13 @@ def _sources_of(document: Document, known: Mapping[str, Source]) -> dict[str, So
         source = _source_for(key, own)
         if source is None:
             raise ConfigError(
-                f"{document.places.get(at, document.path)}: {key} = {value} has no source; say under sources "
+                f"{document.place(*at)}: {key} = {value} has no source; say under sources "
                 f"where it comes from: `{key}: {{source: ..., confidence: H|M|L}}`, or once for its section"
             )
         result[key] = source
     for key in own:
         if not any(number == key or number.startswith(f"{key}.") for number in result):
-            place = document.places.get(("sources", key), str(document.path))
+            place = document.place("sources", key)
             raise ConfigError(
                 f"{place}: sources.{key}: this file has no such number{nearest(key, result)}"
             )

@@ -153,6 +153,14 @@ def test_an_edited_file_is_read_again(write: Write) -> None:
             "mine.yaml:2: vector_costs.add.flaot16: no type 'flaot16'; did you mean 'float16'?",
         ),
         (
+            "extends: toy\nvector_costs: {exps: {any: {startup: 2, slope: 1}}}\n",
+            "mine.yaml:2: vector_costs.exps: the extended chip has no such instruction; did you mean 'exp'?",
+        ),
+        (
+            "extends: toy\nvector_costs: 5\n",
+            "mine.yaml:2: vector_costs: expected a section of `key: value` lines, got 5",
+        ),
+        (
             "extends: toy\nclock_mhz: 2000\n",
             "mine.yaml:2: clock_mhz = 2000 has no source; say under sources where it comes from: "
             "`clock_mhz: {source: ..., confidence: H|M|L}`, or once for its section",
