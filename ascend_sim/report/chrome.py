@@ -1,0 +1,223 @@
+"""`trace.json`: the run in the format of the vendor's simulator, as MindStudio Insight's importer reads it.
+
+All cores in one file (schema version 2). Times are microseconds as doubles. The importer reads only the
+text before the first `[` to tell the kind of file, hence the fixed order of the top keys; it pairs
+`SET_FLAG` and `WAIT_FLAG` by `id` and hides lanes that a partial list of sort indices leaves out. The
+names of lanes, colours and counters are the vendor's. Written event by event: a large run is never held
+as one string.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from ascend_sim.config import Chip
+from ascend_sim.report.names import site_lines
+from ascend_sim.report.rates import gm_rates
+from ascend_sim.trace import CoreLog, Item, Kind, Log
+from isa.types import EVENT_PIPES, PIPES_OF, CoreKind, Pipe
+
+LANES = (
+    "SCALAR", "FLOWCTRL", "MTE1", "CUBE", "FIXP", "MTE2", "VECTOR", "MTE3", "CACHEMISS", "SCALARLDST",
+    "ALL",
+)  # fmt: skip
+"""The vendor's lanes of a core; the sort index of a lane is its place in this list, from 1."""
+
+LANE_OF = {
+    Pipe.S: "SCALAR",
+    Pipe.V: "VECTOR",
+    Pipe.M: "CUBE",
+    Pipe.MTE1: "MTE1",
+    Pipe.MTE2: "MTE2",
+    Pipe.MTE3: "MTE3",
+    Pipe.FIX: "FIXP",
+}
+_FLAG_PIPE = {pipe: "VEC" if pipe is Pipe.V else lane for pipe, lane in LANE_OF.items()}
+_COLOUR = {
+    Pipe.S: "startup",
+    Pipe.V: "cq_build_failed",
+    Pipe.M: "background_memory_dump",
+    Pipe.MTE1: "thread_state_running",
+    Pipe.MTE2: "thread_state_iowait",
+    Pipe.MTE3: "rail_response",
+    Pipe.FIX: "thread_state_unknown",
+}
+_FIRST_ADDRESS = 0x1000
+
+
+def write_chrome_trace(log: Log, chip: Chip, stream: TextIO) -> None:
+    """Write the run to `stream`; `chip` is not needed: the log knows its clock."""
+    del chip
+    stream.write('{"displayTimeUnit":"ns","profilingType":"op","schemaVersion":2,"traceEvents":[')
+    separator = "\n"
+    for event in _events(log):
+        stream.write(separator)
+        stream.write(event)
+        separator = ",\n"
+    stream.write("\n]}\n")
+
+
+@dataclass(slots=True)
+class _Writer:
+    """What all events of a log share: the clock, JSON text of places, the ids of sets and waits."""
+
+    mhz: float
+    cycles: int
+    codes: list[str]
+    ids: dict[int, str] = field(default_factory=dict)
+    processes: list[str] = field(default_factory=list)
+
+    def args(self, item: Item, detail: str) -> str:
+        address = f"{_FIRST_ADDRESS + 4 * item.site:#x}"
+        code = self.codes[item.site] if item.site < len(self.codes) else '""'
+        size = f',"process_bytes":"{item.bytes}"' if item.bytes else ""
+        return f'{{"pc_addr":"{address}","code":{code},"detail":{json.dumps(detail)}{size}}}'
+
+    def end(self, item: Item) -> int:
+        return item.end if item.end >= item.start else self.cycles
+
+
+def process_name(core: CoreLog) -> tuple[str, int]:
+    """Return the vendor's name of a core and its sort index: `core0.veccore1`, 3N + 2 + v."""
+    pair, _, member = core.name.partition(".")
+    number = int(pair.removeprefix("core") or 0)
+    if core.kind is CoreKind.AIC:
+        return f"{pair}.cubecore0", 3 * number + 1
+    vector = int(member.removeprefix("aiv") or 0)
+    return f"{pair}.veccore{vector}", 3 * number + 2 + vector
+
+
+def _events(log: Log) -> Iterator[str]:
+    codes = [json.dumps(lines) for lines in site_lines(log.sites)]
+    writer = _Writer(log.clock_mhz, log.cycles, codes)
+    writer.processes = [json.dumps(process_name(core)[0]) for core in log.cores]
+    _number_flags(log, writer)
+    for index, core in enumerate(log.cores):
+        yield from _order(core, writer.processes[index])
+        yield from _core_events(core, index, writer)
+    yield from _throughput(log)
+
+
+def _order(core: CoreLog, pid: str) -> Iterator[str]:
+    """Yield the sort indices of a core and of every lane of it, with and without events."""
+    _, order = process_name(core)
+    yield (
+        f'{{"ph":"M","name":"process_sort_index","pid":{pid},"tid":"NA",'
+        f'"args":{{"sort_index":{order}}}}}'
+    )
+    own = {LANE_OF[pipe] for pipe in PIPES_OF[core.kind]} | {"FLOWCTRL", "CACHEMISS"}
+    own |= {"SCALARLDST", "ALL"}
+    for place, lane in enumerate(LANES, 1):
+        if lane in own:
+            yield (
+                f'{{"ph":"M","name":"thread_sort_index","pid":{pid},"tid":"{lane}",'
+                f'"args":{{"sort_index":{place}}}}}'
+            )
+
+
+def _number_flags(log: Log, writer: _Writer) -> None:
+    """Give every set an id, every wait that of its set; a wait without one, or a second one, its own."""
+    number: dict[str, int] = {}
+    taken: set[str] = set()
+    for kind in (Kind.SET_FLAG, Kind.WAIT_FLAG):
+        for core in log.cores:
+            name, _ = process_name(core)
+            for item in core.items:
+                if item.kind is not kind:
+                    continue
+                identity = writer.ids.get(id(item.partner)) if item.partner is not None else None
+                if identity is None or identity in taken:
+                    identity = f"{name}_{number.get(name, 0)}"
+                    number[name] = number.get(name, 0) + 1
+                if kind is Kind.WAIT_FLAG:
+                    taken.add(identity)
+                writer.ids[id(item)] = identity
+
+
+def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
+    pid = writer.processes[index]
+    free = dict.fromkeys(PIPES_OF[core.kind], 0)
+    for item in core.items:
+        if item.start < 0:
+            continue
+        end = writer.end(item)
+        if item.kind is Kind.INSTRUCTION:
+            yield _instruction(item, end, pid, writer)
+        elif item.kind is Kind.BARRIER:
+            yield _slice(item, "BAR", (max(end - 1, 0), end), pid, writer, "")
+        else:
+            yield from _flag(item, end, free[item.pipe], pid, writer)
+            if item.kind is Kind.WAIT_FLAG and item.partner is not None:
+                yield from _arrow(item, end, pid, writer)
+        free[item.pipe] = max(free[item.pipe], end)
+
+
+def _instruction(item: Item, end: int, pid: str, writer: _Writer) -> str:
+    detail = item.call.detail() if item.call is not None else ""
+    return _slice(item, item.name, (item.start, end), pid, writer, detail)
+
+
+def _slice(
+    item: Item, name: str, cycles: tuple[int, int], pid: str, writer: _Writer, detail: str
+) -> str:
+    start, end = cycles
+    return (
+        f'{{"ph":"X","name":"{name}","cname":"{_COLOUR[item.pipe]}","ts":{start / writer.mhz!r},'
+        f'"dur":{(end - start) / writer.mhz!r},"pid":{pid},"tid":"{LANE_OF[item.pipe]}",'
+        f'"args":{writer.args(item, detail)}}}'
+    )
+
+
+def _flag(item: Item, end: int, free: int, pid: str, writer: _Writer) -> Iterator[str]:
+    """Yield begin and end of a set (one cycle) or of a wait (from the pipe's last end to its release)."""
+    if item.kind is Kind.SET_FLAG:
+        name, colour, begin = "SET_FLAG", "black", max(end - 1, 0)
+    else:
+        arrived = item.head if item.head >= 0 else max(item.issue, 0)
+        name, colour, begin = "WAIT_FLAG", "yellow", min(max(arrived, free), end)
+    place = f'"pid":{pid},"tid":"{LANE_OF[item.pipe]}"'
+    common = f'"name":"{name}","cname":"{colour}","id":"{writer.ids[id(item)]}"'
+    args = writer.args(item, flag_detail(item))
+    yield f'{{"ph":"B",{common},"ts":{begin / writer.mhz!r},{place},"args":{args}}}'
+    yield f'{{"ph":"E",{common},"ts":{end / writer.mhz!r},{place},"args":{{}}}}'
+
+
+def flag_detail(item: Item) -> str:
+    """Return what the vendor's importer pairs sets and waits by; the same text on both sides."""
+    if item.event is None:
+        return f"FLAGID:{item.event_id},"
+    source, target = EVENT_PIPES[item.event]
+    return f"PIPE:{_FLAG_PIPE[source]},TRIGGERPIPE:{_FLAG_PIPE[target]},FLAGID:{item.event_id},"
+
+
+def _arrow(wait: Item, end: int, pid: str, writer: _Writer) -> Iterator[str]:
+    source = wait.partner
+    if source is None or source.start < 0:
+        return
+    from_lane, to_lane = LANE_OF[source.pipe], LANE_OF[wait.pipe]
+    common = f'"name":"flow","id":"{writer.ids[id(wait)]}","cat":"{from_lane}To{to_lane}"'
+    set_end = writer.end(source) / writer.mhz
+    yield (
+        f'{{"ph":"s",{common},"ts":{set_end!r},"pid":{writer.processes[source.core]},'
+        f'"tid":"{from_lane}"}}'
+    )
+    yield f'{{"ph":"t",{common},"ts":{end / writer.mhz!r},"pid":{pid},"tid":"{to_lane}"}}'
+
+
+def _throughput(log: Log) -> Iterator[str]:
+    """Yield what each path moved in every microsecond, at its end; only where it changes.
+
+    A byte a microsecond is 1 MB/s (10^6 bytes a second).
+    """
+    for path, values in gm_rates(log, log.clock_mhz).items():
+        before = None
+        for end, value in enumerate(values, 1):
+            if value != before:
+                yield (
+                    f'{{"ph":"C","name":"{path}","pid":"MTE Throughput","tid":0,"ts":{end},'
+                    f'"args":{{"throughput(MB/s)":{value!r}}}}}'
+                )
+                before = value
