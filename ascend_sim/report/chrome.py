@@ -164,9 +164,12 @@ def _slice(
     item: Item, name: str, cycles: tuple[int, int], pid: str, writer: _Writer, detail: str
 ) -> str:
     start, end = cycles
+    lane, colour = LANE_OF[item.pipe], _COLOUR[item.pipe]
+    if item.kind is Kind.BARRIER and item.pipe is Pipe.S:
+        lane, colour = "ALL", "good"  # the scalar unit's barrier is the one of all pipes
     return (
-        f'{{"ph":"X","name":"{name}","cname":"{_COLOUR[item.pipe]}","ts":{start / writer.mhz!r},'
-        f'"dur":{(end - start) / writer.mhz!r},"pid":{pid},"tid":"{LANE_OF[item.pipe]}",'
+        f'{{"ph":"X","name":"{name}","cname":"{colour}","ts":{start / writer.mhz!r},'
+        f'"dur":{(end - start) / writer.mhz!r},"pid":{pid},"tid":"{lane}",'
         f'"args":{writer.args(item, detail)}}}'
     )
 

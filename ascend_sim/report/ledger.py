@@ -10,7 +10,8 @@ When several things happen to a pipe in one cycle, the cycle is named by the fir
 2. an instruction in flight waits there for memory or repeats an access for a bank conflict; of several,
    the oldest, because a pipe retires in order;
 3. the core is outside its blocks: `launch`, or `tail` once it is done and others are not;
-4. a wait or a barrier is at the head of the queue and not yet released: the item's own cause;
+4. a wait or a barrier is at the head of the queue and not yet released: the item's own cause; a set is on
+   its way: `flag`;
 5. nothing was issued: the scalar unit's own stall at that time, else `scalar`;
 6. after the pipe's last item: `idle`.
 """
@@ -224,14 +225,20 @@ def _instruction_layers(items: list[Item], core_end: int) -> tuple[list[Segment]
 
 
 def _parts(item: Item, end: int) -> Iterator[tuple[Cause, MemoryCause | None, int]]:
-    """Yield the item's parts, completed where the run broke off before they were."""
+    """Yield the item's parts, completed where they end early.
+
+    Of an item that the run cut off, the rest counts as busy; of one that had to wait for an older one to
+    retire first, as latency (it is the older one that names those cycles).
+    """
     parts = item.parts or ()
     yield from parts
     last = parts[-1][2] if parts else item.start
+    if last > end:
+        raise SimulatorBug(f"the parts of {item!r} end at cycle {last}, the item at cycle {end}")
     if item.end < 0:
         yield (Cause.BUSY, None, end)
-    elif last != end:
-        raise SimulatorBug(f"the parts of {item!r} end at cycle {last}, the item at cycle {end}")
+    elif last < end:
+        yield (Cause.MEMORY, MemoryCause.LATENCY, end)
 
 
 def _wait_layer(items: list[Item], core_end: int) -> list[Segment]:
@@ -245,7 +252,7 @@ def _wait_layer(items: list[Item], core_end: int) -> list[Segment]:
             if release > item.head:
                 waits.append(Segment(item.head, release, _wait_cause(item), None, item))
         if item.accept > item.start >= 0:
-            # The pipe's own cycle for the flag: it can begin nothing else meanwhile.
+            # A set takes effect when all before it has landed, and a cycle of its own.
             waits.append(Segment(item.start, item.accept, _wait_cause(item), None, item))
     waits.sort(key=_start)
     return _disjoint(waits)

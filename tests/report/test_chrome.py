@@ -167,11 +167,12 @@ def test_a_wait_begins_where_its_pipe_ended_its_last_work() -> None:
     item(core, Pipe.V, Kind.INSTRUCTION, 0, 20, accept=10)
     item(core, Pipe.V, Kind.WAIT_FLAG, 30, 31, head=10, event=HardEvent.MTE2_V, event_id=2)
     item(core, Pipe.V, Kind.BARRIER, 40, 41, head=31)
+    item(core, Pipe.S, Kind.BARRIER, 50, 50, head=31)
     log = Log("toy", 1000.0, [core], [Site((("a.py", 1, "f"),))], cycles=50)
     events = read_strictly(written(log))
     assert [event["ts"] for event in events if event["ph"] in "BE"] == [0.02, 0.031]
-    (barrier,) = [event for event in events if event["name"] == "BAR"]
-    assert (barrier["ts"], barrier["dur"], barrier["tid"]) == (0.04, 0.001, "VECTOR")
+    barriers = [(e["ts"], e["dur"], e["tid"]) for e in events if e["name"] == "BAR"]
+    assert barriers == [(0.04, 0.001, "VECTOR"), (0.049, 0.001, "ALL")]
     (order,) = [event for event in events if event["name"] == "process_sort_index"]
     assert (order["pid"], order["args"]["sort_index"]) == ("core3.veccore1", 3 * 3 + 2 + 1)
 

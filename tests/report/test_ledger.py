@@ -206,11 +206,24 @@ def test_a_barrier_waits_for_a_barrier_unless_the_machine_says_otherwise() -> No
     assert spans(entry, Pipe.V) == [(0, 10, "barrier"), (10, 30, "cross_core")]
 
 
-def test_parts_that_miss_the_items_end_are_a_bug_of_the_simulator() -> None:
+def test_parts_past_the_items_end_are_a_bug_of_the_simulator() -> None:
     log = add_log()
-    log.cores[0].items[0].parts = ((Cause.BUSY, None, 299),)
-    with pytest.raises(SimulatorBug, match="end at cycle 299, the item at cycle 300"):
+    log.cores[0].items[0].parts = ((Cause.BUSY, None, 301),)
+    with pytest.raises(SimulatorBug, match="end at cycle 301, the item at cycle 300"):
         build_ledger(log)
+
+
+def test_a_copy_that_retires_behind_an_older_one_leaves_those_cycles_to_it() -> None:
+    core = CoreLog("core0.aiv0", CoreKind.AIV, start=0, end=60, blocks=[(0, 0, 60)])
+    older = item(core, Pipe.MTE2, Kind.INSTRUCTION, 0, 50, accept=5)
+    older.parts = ((Cause.MEMORY, MemoryCause.L2_MISS, 40), (Cause.BUSY, None, 50))
+    newer = item(core, Pipe.MTE2, Kind.INSTRUCTION, 5, 50, accept=10)
+    newer.parts = ((Cause.MEMORY, MemoryCause.LATENCY, 20), (Cause.BUSY, None, 30))
+    (entry,) = build_ledger(Log("toy", 1000.0, [core], cycles=60))
+    assert spans(entry, Pipe.MTE2) == [
+        (0, 20, "memory/l2_miss"), (20, 30, "busy"), (30, 40, "memory/l2_miss"), (40, 50, "busy"),
+        (50, 60, "idle"),
+    ]  # fmt: skip
 
 
 def test_an_item_past_the_end_of_the_run_is_a_bug_of_the_simulator() -> None:
