@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ascend_sim.chip_file import nearest
@@ -17,9 +18,8 @@ from ops.status import OperationError, Status
 
 @cache
 def _operators() -> dict[str, OperatorSpec]:
-    import ops  # not at the top: `ops` itself imports this module
-
-    folders = (module.name for module in pkgutil.iter_modules(ops.__path__) if module.ispkg)
+    beside = [str(Path(__file__).parent)]
+    folders = (module.name for module in pkgutil.iter_modules(beside) if module.ispkg)
     specs = [importlib.import_module(f"ops.{folder}").OPERATOR for folder in folders]
     return {spec.name: spec for spec in specs}
 

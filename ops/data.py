@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -47,9 +47,11 @@ def load_npz(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Ar
     Raises `ConfigError` for a file that cannot be read or that holds other names.
     """
     try:
+        with zipfile.ZipFile(path):  # numpy would take a .npy file and a pickle as well
+            pass
         with np.load(Path(path), allow_pickle=False) as file:
             return {name: file[name] for name in _same_names(path, list(file.files), names)}
-    except (OSError, ValueError, BadZipFile, EOFError, AttributeError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ConfigError(
             f"{path}: cannot be read as a .npz file ({error}); make one with numpy.savez"
         ) from error
