@@ -1,0 +1,185 @@
+"""The tables of a run folder: every item, every pipe, every stall, as CSV with a header line.
+
+Times are core cycles since the launch; a field that does not apply is empty.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from ascend_sim.config import Chip
+from ascend_sim.report.ledger import CoreLedger, Segment, build_ledger, pipe_totals
+from ascend_sim.report.names import short_path
+from ascend_sim.trace import Cause, Item, Kind, Log, MemoryCause, Site, Stall
+
+INSTRUCTION_COLUMNS = (
+    "core",  # core0.aiv0
+    "index",  # program order on its core
+    "pipe",
+    "kind",  # instruction, set_flag, wait_flag, barrier
+    "name",
+    "phase",
+    "file",  # of the innermost frame of the call
+    "line",
+    "issue",  # the scalar unit has put it into the pipe's queue
+    "head",  # it came to the head of the queue
+    "start",  # it began; a wait or barrier: it was released
+    "accept",  # the pipe may begin its successor
+    "end",  # its results are visible
+    "busy",  # cycles of [start, end) of each kind; empty for flags and barriers
+    "memory",
+    "bank_conflict",
+    "bytes",  # payload of a move
+    "work",  # repeats (V), fractal cycles (M)
+    "event",  # MTE2_V, …
+    "event_id",
+    "cause",  # of a wait or barrier
+    "set_file",  # the set that released a wait
+    "set_line",
+    "inserted",  # 1: put in by automatic synchronisation
+    "detail",  # the operands
+)
+"""Columns of `instructions.csv`: one row an item, by core and in program order."""
+
+PIPE_COLUMNS = (
+    "core", "pipe", "cycles", "busy", "wait", "idle", "occupied", "utilization", "instructions", "items",
+    "bytes", *(cause.value for cause in Cause if cause not in (Cause.BUSY, Cause.IDLE)),
+    *(f"memory_{cause.value}" for cause in MemoryCause),
+)  # fmt: skip
+"""Columns of `pipes.csv`: one row a pipe of a core. `busy` + `wait` + `idle` = `cycles`; the causes from
+`memory` to `launch` add up to `wait`, the `memory_…` columns to `memory`."""
+
+STALL_COLUMNS = (
+    "core",
+    "pipe",
+    "cause",
+    "sub_cause",  # of memory
+    "file",  # of the item that waited, or of the one that was not issued yet
+    "line",
+    "name",
+    "set_file",  # the set that ended the wait
+    "set_line",
+    "count",  # how many stretches
+    "cycles",  # their sum
+)
+"""Columns of `stalls.csv`: every cycle that no pipe was busy in, by place; the longest first in each pipe."""
+
+
+def write_instructions(log: Log, chip: Chip, stream: TextIO) -> None:
+    """Write `instructions.csv`."""
+    del chip
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(INSTRUCTION_COLUMNS)
+    places = _places(log.sites)
+    for core in log.cores:
+        for item in core.items:
+            writer.writerow(_instruction_row(core.name, item, places, log.phases))
+
+
+def _instruction_row(
+    core: str, item: Item, places: list[tuple[str, int]], phases: list[str]
+) -> list[Any]:
+    file, line = _place(item.site, places)
+    busy, memory, conflict = _spent(item)
+    partner = item.partner
+    set_file, set_line = _place(partner.site, places) if partner is not None else ("", "")
+    return [
+        core, item.index, item.pipe.name, item.kind.name.lower(), item.name, phases[item.phase],
+        file, line, *(_time(t) for t in (item.issue, item.head, item.start, item.accept, item.end)),
+        busy, memory, conflict, item.bytes or "", item.work or "",
+        item.event.name if item.event is not None else "",
+        item.event_id if item.event_id >= 0 else "",
+        item.cause.value if item.kind in (Kind.WAIT_FLAG, Kind.BARRIER) else "", set_file, set_line,
+        int(item.inserted), item.call.detail() if item.call is not None else "",
+    ]  # fmt: skip
+
+
+def _spent(item: Item) -> tuple[int | str, int | str, int | str]:
+    """Return the item's own cycles: busy, waiting for memory, repeated for bank conflicts."""
+    if item.kind is not Kind.INSTRUCTION or item.start < 0 or item.end < 0:
+        return "", "", ""
+    if item.parts is None:
+        return item.end - item.start, 0, 0
+    spent = {Cause.BUSY: 0, Cause.MEMORY: 0, Cause.BANK_CONFLICT: 0}
+    position = item.start
+    for cause, _, end in item.parts:
+        spent[cause] = spent.get(cause, 0) + end - position
+        position = end
+    return spent[Cause.BUSY], spent[Cause.MEMORY], spent[Cause.BANK_CONFLICT]
+
+
+def write_pipes(
+    log: Log, chip: Chip, stream: TextIO, ledger: list[CoreLedger] | None = None
+) -> None:
+    """Write `pipes.csv`; `ledger` saves building it again."""
+    del chip
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(PIPE_COLUMNS)
+    causes = [cause.value for cause in Cause if cause not in (Cause.BUSY, Cause.IDLE)]
+    for core, pipes in pipe_totals(log, ledger).items():
+        for pipe, entry in pipes.items():
+            row = [
+                core, pipe, log.cycles, entry["busy"], entry["wait"], entry["idle"], entry["occupied"],
+                f"{entry['utilization']:.6f}", entry["instructions"], entry["items"], entry["bytes"],
+            ]  # fmt: skip
+            row += [entry["causes"].get(cause, 0) for cause in causes]
+            row += [entry["memory"].get(cause.value, 0) for cause in MemoryCause]
+            writer.writerow(row)
+
+
+def write_stalls(
+    log: Log, chip: Chip, stream: TextIO, ledger: list[CoreLedger] | None = None
+) -> None:
+    """Write `stalls.csv`; `ledger` saves building it again."""
+    del chip
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(STALL_COLUMNS)
+    places = _places(log.sites)
+    for entry in build_ledger(log) if ledger is None else ledger:
+        for pipe, segments in entry.pipes.items():
+            for row in _stall_rows(segments, places):
+                writer.writerow([entry.core.name, pipe.name, *row])
+
+
+StallKey = tuple[str, str, str, int | str, str, str, int | str]
+
+
+def _stall_rows(
+    segments: list[Segment], places: list[tuple[str, int]]
+) -> Iterator[tuple[str | int, ...]]:
+    sums: dict[StallKey, list[int]] = {}
+    for segment in segments:
+        if segment.cause is not Cause.BUSY:
+            total = sums.setdefault(_stall_key(segment, places), [0, 0])
+            total[0] += 1
+            total[1] += segment.end - segment.start
+    # Longest first; equal ones in the order in which they first occurred.
+    for key, (count, cycles) in sorted(sums.items(), key=lambda entry: -entry[1][1]):
+        yield (*key, count, cycles)
+
+
+def _stall_key(segment: Segment, places: list[tuple[str, int]]) -> StallKey:
+    origin = segment.origin
+    sub = segment.sub.value if segment.sub is not None else ""
+    if origin is None:
+        return (segment.cause.value, sub, "", "", "", "", "")
+    file, line = _place(origin.site, places)
+    if isinstance(origin, Stall):
+        return (segment.cause.value, sub, file, line, origin.detail, "", "")
+    partner = origin.partner if segment.cause is not Cause.SCALAR else None
+    set_file, set_line = _place(partner.site, places) if partner is not None else ("", "")
+    return (segment.cause.value, sub, file, line, origin.name, set_file, set_line)
+
+
+def _places(sites: list[Site]) -> list[tuple[str, int]]:
+    return [(short_path(site.file), site.line) for site in sites]
+
+
+def _place(site: int, places: list[tuple[str, int]]) -> tuple[str, int | str]:
+    return places[site] if 0 <= site < len(places) else ("", "")
+
+
+def _time(cycle: int) -> int | str:
+    return cycle if cycle >= 0 else ""
