@@ -1,7 +1,7 @@
 """One or two sentences on what holds a run back, each derived from the ledger's totals.
 
 A sentence states the share of time that it speaks of, and what at most there is to win. Shares are of
-the time between launch and end, over all cores that use the pipe in question.
+the kernel's own time, without the launch, over all cores that use the pipe in question.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _share(pipes: list[_PipeShares]) -> _Advice | None:
     share = _get(pipe.memory, "share")
     return _Advice(
         share,
-        f"{_label(pipe)} waits {_percent(share)} of the time for its share of GM bandwidth: GM is the limit "
+        f"{_label(pipe)} waits {_percent(share)} of the kernel's time for its share of GM bandwidth: GM is the limit "
         "there, and more overlap or more cores cannot help. Move fewer bytes: reuse what is in UB or L1, "
         "or keep the working set in L2.",
     )
@@ -147,7 +147,7 @@ def _latency(pipes: list[_PipeShares]) -> _Advice | None:
     share = _get(pipe.memory, "latency") + _get(pipe.memory, "l2_miss")
     return _Advice(
         share,
-        f"{_label(pipe)} waits {_percent(share)} of the time for GM to answer (latency, L2 misses): copy "
+        f"{_label(pipe)} waits {_percent(share)} of the kernel's time for GM to answer (latency, L2 misses): copy "
         "larger pieces, or issue the next copy before the last one has arrived.",
     )
 
@@ -160,9 +160,9 @@ def _buffers(pipes: list[_PipeShares], busiest: _PipeShares) -> _Advice | None:
     win = 1 - busiest.occupied
     return _Advice(
         min(share, win),
-        f"{_label(pipe)} waits {_percent(share)} of the time for a free buffer. One more buffer in each queue "
+        f"{_label(pipe)} waits {_percent(share)} of the kernel's time for a free buffer. One more buffer in each queue "
         "(BUFFER_NUM 2, with tiles that still fit) lets copy in, compute and copy out of different tiles "
-        f"overlap; {_label(busiest)} is occupied {_percent(busiest.occupied)} of the time, so overlap can win "
+        f"overlap; {_label(busiest)} is occupied {_percent(busiest.occupied)} of it, so overlap can win "
         f"at most {_percent(win)}.",
     )
 
@@ -174,7 +174,7 @@ def _barriers(pipes: list[_PipeShares]) -> _Advice | None:
     pipe, share = found
     return _Advice(
         share,
-        f"{_label(pipe)} stands {_percent(share)} of the time at barriers: drop those that order nothing, "
+        f"{_label(pipe)} stands {_percent(share)} of the kernel's time at barriers: drop those that order nothing, "
         "and let one barrier serve several independent instructions.",
     )
 
@@ -185,7 +185,7 @@ def _issue(pipes: list[_PipeShares]) -> _Advice | None:
     share = _get(vector.causes, "scalar")
     return _Advice(
         share,
-        f"{_label(vector)}, the busiest pipe, has nothing to do for {_percent(share)} of the time because "
+        f"{_label(vector)}, the busiest pipe, has nothing to do for {_percent(share)} of the kernel's time because "
         "nothing was issued to it: fewer and larger instructions (more repeats or bytes each) and fewer scalar "
         "reads in the loop would help.",
     )
@@ -198,7 +198,7 @@ def _banks(pipes: list[_PipeShares]) -> _Advice | None:
     _, share = found
     return _Advice(
         2 * share,
-        f"V repeats accesses for {_percent(share)} of the time because operands lie in the same UB banks: "
+        f"V repeats accesses for {_percent(share)} of the kernel's time because operands lie in the same UB banks: "
         "shift one of the operands by a few rows of 32 bytes so that they do not start in one bank group.",
     )
 
@@ -210,17 +210,18 @@ def _cores(pipes: list[_PipeShares]) -> _Advice | None:
         pipe, share = cross
         return _Advice(
             share,
-            f"{_label(pipe)} waits {_percent(share)} of the time for another core: let producer and consumer "
+            f"{_label(pipe)} waits {_percent(share)} of the kernel's time for another core: let producer and consumer "
             "work on different tiles, so that each finds its input ready.",
         )
     return _Advice(
         tail,
-        f"Cores that are done wait {_percent(tail)} of the time for the slowest one: split the work more evenly.",
+        f"Cores that are done wait {_percent(tail)} of the kernel's time for the slowest one: split the work "
+        "more evenly.",
     )
 
 
 def _close_to_limit(busiest: _PipeShares) -> str:
     return (
-        f"{_label(busiest)} is occupied {_percent(busiest.occupied)} of the time: the kernel is close to the "
+        f"{_label(busiest)} is occupied {_percent(busiest.occupied)} of the kernel's time: this kernel is close to the "
         f"limit of its structure, and only less work on {_label(busiest)} makes it much faster."
     )

@@ -126,12 +126,13 @@ def _blocks(draw: st.DrawFn, core: CoreLog, core_index: int, start: int) -> int:
     small = st.integers(0, 12)
     ends = [start]
     for pipe in draw(st.sets(st.sampled_from(PIPES_OF[core.kind][1:]))):
-        free = retired = start
+        free = retired = issue = start
         for _ in range(draw(st.integers(0, 6))):
             head = free + draw(small)
             entry = Item(core_index, 0, pipe, draw(st.sampled_from(list(Kind))), "op", 0)
             entry.site, entry.phase = draw(st.integers(0, 4)), draw(st.integers(0, 2))
-            entry.issue, entry.head = max(start, head - draw(small)), head
+            issue = max(issue, head - draw(small))
+            entry.issue, entry.head = issue, head
             if entry.kind is Kind.INSTRUCTION:
                 _draw_instruction(draw, entry, retired)
             else:

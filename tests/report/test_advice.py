@@ -27,9 +27,9 @@ def test_waiting_for_buffers_gets_the_second_buffer_and_what_it_can_win() -> Non
         MTE2=pipe(busy=450, buffer=550), V=pipe(busy=300, flag=700), MTE3=pipe(busy=250, flag=750)
     )
     (text,) = advise(totals, 1000, 0)
-    assert "MTE2 waits 55 % of the time for a free buffer" in text
+    assert "MTE2 waits 55 % of the kernel's time for a free buffer" in text
     assert "BUFFER_NUM 2" in text
-    assert "MTE2 is occupied 45 % of the time, so overlap can win at most 55 %" in text
+    assert "MTE2 is occupied 45 % of it, so overlap can win at most 55 %" in text
 
 
 def test_overlap_is_no_advice_where_gm_is_the_limit() -> None:
@@ -39,7 +39,7 @@ def test_overlap_is_no_advice_where_gm_is_the_limit() -> None:
     )
     texts = advise(totals, 1000, 0)
     assert len(texts) == 1
-    assert "MTE2 waits 70 % of the time for its share of GM bandwidth" in texts[0]
+    assert "MTE2 waits 70 % of the kernel's time for its share of GM bandwidth" in texts[0]
     assert "cannot help" in texts[0]
 
 
@@ -53,7 +53,7 @@ def test_the_launch_comes_first_where_it_takes_most_of_the_time() -> None:
 def test_shares_leave_out_the_launch() -> None:
     totals = core(V=pipe(busy=100, barrier=100, launch=50))
     (text,) = advise(totals, 250, 50)
-    assert text.startswith("V stands 50 % of the time at barriers")
+    assert text.startswith("V stands 50 % of the kernel's time at barriers")
 
 
 def test_each_cause_has_its_sentence() -> None:
@@ -66,15 +66,17 @@ def test_each_cause_has_its_sentence() -> None:
     for cause, words in expected.items():
         (text,) = advise(core(V=pipe(busy=600, **{cause: 400})), 1000, 0)
         assert words in text
-        assert "40 % of the time" in text
+        assert "40 % of the kernel's time" in text
     totals = core(MTE2=pipe(busy=600, memory={"latency": 300, "l2_miss": 100}))
     (text,) = advise(totals, 1000, 0)
-    assert "MTE2 waits 40 % of the time for GM to answer" in text
+    assert "MTE2 waits 40 % of the kernel's time for GM to answer" in text
 
 
 def test_a_busy_pipe_is_told_that_only_less_work_helps() -> None:
     (text,) = advise(core(V=pipe(busy=950, flag=50)), 1000, 0)
-    assert text.startswith("V is occupied 95 % of the time: the kernel is close to the limit")
+    assert text.startswith(
+        "V is occupied 95 % of the kernel's time: this kernel is close to the limit"
+    )
 
 
 def test_nothing_is_said_where_nothing_ran_or_nothing_stands_out() -> None:
