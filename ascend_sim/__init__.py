@@ -1,0 +1,31 @@
+"""A cycle-approximate simulator of the Ascend AI Core: numbers, time, the reason for every stall."""
+
+from ascend_sim import asc
+from ascend_sim.config import Chip, list_chips, load_chip
+from ascend_sim.errors import (
+    AlignmentError,
+    AscendSimError,
+    BoundsError,
+    CapacityError,
+    ConfigError,
+    DeadlockError,
+    Finding,
+    HostError,
+    KernelError,
+    OperandError,
+    QueueError,
+    RaceError,
+    SimulatorBug,
+    SyncError,
+    UninitializedRead,
+    UnsupportedError,
+)
+from ascend_sim.lang.system import phase
+from ascend_sim.launch import launch
+from ascend_sim.run import Run
+
+__all__ = [
+    "AlignmentError", "AscendSimError", "BoundsError", "CapacityError", "Chip", "ConfigError", "DeadlockError",
+    "Finding", "HostError", "KernelError", "OperandError", "QueueError", "RaceError", "Run", "SimulatorBug",
+    "SyncError", "UninitializedRead", "UnsupportedError", "asc", "launch", "list_chips", "load_chip", "phase",
+]  # fmt: skip

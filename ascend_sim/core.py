@@ -1,0 +1,344 @@
+"""One core: its memories, its pipes, and the scalar unit that issues a program's items in order.
+
+The kernel's Python runs in a greenlet some items ahead of the scalar unit (`program`); it is switched to only
+when the scalar unit has run out of items, or has read the value that the kernel waits for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascend_sim.agenda import PROGRAM, READ, Agenda
+from ascend_sim.cost import whole
+from ascend_sim.pipes import Flag, MovePipe, PipeQueue, VectorPipe
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
+from isa.types import PIPES_OF, CoreKind, HardEvent, Pipe, Space
+
+if TYPE_CHECKING:
+    from ascend_sim.config import Chip
+    from ascend_sim.gm import GlobalMemory
+    from ascend_sim.program import Program
+
+POISON = 0xFF
+"""What fresh on-chip memory is filled with: NaN in every floating type."""
+
+_SPACES_OF = {
+    CoreKind.AIV: (Space.UB,),
+    CoreKind.AIC: (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.BT, Space.FB),
+}
+
+
+class DataCache:
+    """Which GM lines the scalar unit holds, least recently used out first. Timing only."""
+
+    def __init__(self, size: int, line: int) -> None:
+        self.line = line
+        self.lines = size // line
+        self._held: dict[tuple[int, int], None] = {}
+
+    def hit(self, buffer: int, offset: int) -> bool:
+        """Use a line; return whether it was there."""
+        key = (buffer, offset // self.line)
+        present = key in self._held
+        if present:
+            del self._held[key]
+        elif len(self._held) >= self.lines:
+            del self._held[next(iter(self._held))]
+        self._held[key] = None
+        return present
+
+
+class Core:
+    """One core of the chip and what runs on it."""
+
+    def __init__(
+        self,
+        chip: Chip,
+        agenda: Agenda,
+        memory: GlobalMemory,
+        log: CoreLog,
+        *,
+        index: int,
+        rank: int,
+        cluster: int,
+        numerics: bool,
+    ) -> None:
+        self.chip = chip
+        self.agenda = agenda
+        self.memory = memory
+        self.log = log
+        self.name = log.name
+        self.kind = log.kind
+        self.index = index
+        self.rank = rank
+        self.numerics = numerics
+        self.memories = {
+            space: np.full(chip.memories[space.name].bytes, POISON, np.uint8) for space in _SPACES_OF[self.kind]
+        }
+        self.set_cycles = whole(chip.sync.set)
+        self.visible = whole(chip.sync.visible)
+        self.write_latency = whole(chip.gm.latency_l2_write)
+        scalar = chip.scalar
+        self.issue_cost = {
+            Pipe.V: whole(scalar.vector_issue),
+            Pipe.M: whole(scalar.cube_issue),
+            Pipe.MTE1: whole(scalar.cube_issue),
+            Pipe.MTE2: whole(scalar.move_issue),
+            Pipe.MTE3: whole(scalar.move_issue),
+            Pipe.FIX: whole(scalar.move_issue),
+        }
+        self.flag_cost = whole(scalar.flag_issue)
+        self.barrier_cost = whole(scalar.barrier_issue)
+        cache = chip.dcache
+        self.dcache = DataCache(cache.aiv_bytes if self.kind is CoreKind.AIV else cache.aic_bytes, cache.line)
+        read, write = memory.ports(rank, cluster, self.kind)
+        self.pipes: dict[Pipe, PipeQueue] = {}
+        for pipe in PIPES_OF[self.kind]:
+            if pipe is Pipe.S:
+                continue
+            depth = chip.queue_depth(pipe, self.kind)
+            pipe_rank = rank * len(Pipe) + pipe
+            if pipe is Pipe.V:
+                self.pipes[pipe] = VectorPipe(self, pipe, depth, pipe_rank)
+            elif pipe in (Pipe.MTE2, Pipe.MTE3):
+                port = read if pipe is Pipe.MTE2 else write
+                self.pipes[pipe] = MovePipe(self, pipe, depth, pipe_rank, port)
+        self.scalar_rank = rank * len(Pipe)
+        self.flags: dict[tuple[HardEvent | None, int], Flag] = {}
+        self.program: Program | None = None
+        self.items: deque[Item] = deque()
+        self.time = 0
+        self.waiting_for: PipeQueue | None = None
+        self.waiting_all = False
+        self.waiting_flag: Item | None = None
+        self.waiting_value = False
+        self.block_start = 0
+        self._list: list[PipeQueue] = []
+        self._scalar_ready = False
+        self._pumping = False
+        self._sleeping = False
+
+    # ---- blocks -----------------------------------------------------------------------------
+
+    def start_block(self, program: Program, time: int) -> None:
+        """Begin a block's program at a cycle, on fresh memories and lowered flags."""
+        self.program = program
+        self.time = self.block_start = time
+        if not self.log.blocks:
+            self.log.start = time
+        for memory in self.memories.values():
+            memory.fill(POISON)
+        for pipe in self.pipes.values():
+            pipe.reset(time)
+        self.flags = {}
+        self._scalar_ready = True
+        self.pump()
+
+    def _end_block(self) -> None:
+        program = self.program
+        assert program is not None
+        self.program = None
+        self.log.blocks.append((program.block, self.block_start, self.time))
+        self.log.end = self.time
+        program.on_end(self, self.time)
+
+    # ---- flags ------------------------------------------------------------------------------
+
+    def flag(self, event: HardEvent | None, event_id: int) -> Flag:
+        """Return a flag, lowered if nobody used it yet."""
+        key = (event, event_id)
+        flag = self.flags.get(key)
+        if flag is None:
+            flag = self.flags[key] = Flag()
+        return flag
+
+    def fire(self, item: Item, time: int) -> None:
+        """Raise a flag at a cycle; a wait sees it `visible` cycles later."""
+        item.accept = item.end = time
+        flag = self.flag(item.event, item.event_id)
+        flag.tokens.append((time + self.visible, item))
+        waiter = flag.waiter
+        if waiter is not None:
+            flag.waiter = None
+            if waiter is self:
+                self.wake_scalar()
+            else:
+                waiter.blocked = None
+                self.look_at(waiter)
+
+    # ---- the work list ----------------------------------------------------------------------
+
+    def look_at(self, pipe: PipeQueue) -> None:
+        """Put a pipe on the list of those that may be able to go on."""
+        if not pipe.queued:
+            pipe.queued = True
+            self._list.append(pipe)
+
+    def wake_scalar(self) -> None:
+        """Let the scalar unit try again."""
+        self._scalar_ready = True
+
+    def pump(self) -> None:
+        """Let pipes and scalar unit go on until everything waits for something later."""
+        if self._pumping:
+            return
+        self._pumping = True
+        pending = self._list
+        while pending or self._scalar_ready:
+            while pending:
+                pipe = pending.pop()
+                pipe.queued = False
+                if pipe.blocked is None:
+                    pipe.advance()
+            if self._scalar_ready:
+                self._scalar_ready = False
+                self._run_scalar()
+        self._pumping = False
+
+    # ---- the scalar unit --------------------------------------------------------------------
+
+    def _stall(self, until: int, cause: Cause, item: Item, detail: str = "") -> None:
+        if until > self.time:
+            self.log.stalls.append(Stall(self.time, until, cause, item.site, detail))
+            self.time = until
+
+    def _run_scalar(self) -> None:
+        """Issue items in program order until the scalar unit has to wait."""
+        items = self.items
+        if self._sleeping or self.waiting_value:
+            return
+        while True:
+            while items:
+                item = items[0]
+                if item.pipe is Pipe.S:
+                    if not self._scalar_item(item):
+                        return
+                    items.popleft()
+                    continue
+                pipe = self.pipes[item.pipe]
+                entered = pipe.entered
+                if entered - pipe.left >= pipe.depth:
+                    self.waiting_for = pipe
+                    return
+                self.waiting_for = None
+                slot = pipe.ring[entered % pipe.depth]
+                if slot > self.time:
+                    self._stall(slot, Cause.QUEUE_FULL, item, pipe.pipe.name)
+                kind = item.kind
+                if kind is Kind.INSTRUCTION:
+                    self.time += self.issue_cost[pipe.pipe]
+                elif kind is Kind.BARRIER:
+                    self.time += self.barrier_cost
+                else:
+                    self.time += self.flag_cost
+                item.issue = self.time
+                pipe.entered = entered + 1
+                pipe.queue.append(item)
+                if pipe.blocked is None and not pipe.queued:
+                    pipe.queued = True
+                    self._list.append(pipe)
+                items.popleft()
+            program = self.program
+            if program is None:
+                return
+            if self.time > self.agenda.now:
+                self._sleeping = True
+                self.agenda.at(self.time, PROGRAM, self.scalar_rank, self._refill)
+                return
+            program.resume(None)
+
+    def _refill(self, _: Any) -> None:
+        """Let the kernel's Python run on: the scalar unit has caught up with it."""
+        self._sleeping = False
+        if self.program is not None:
+            self.program.resume(None)
+            self._scalar_ready = True
+            self.pump()
+
+    def _scalar_item(self, item: Item) -> bool:
+        """Execute an item of the scalar unit; return False where it has to wait."""
+        kind = item.kind
+        if kind is Kind.SET_FLAG:
+            self.time += self.flag_cost
+            item.issue = item.head = item.start = self.time
+            self.fire(item, self.time + self.set_cycles)
+            return True
+        if kind is Kind.WAIT_FLAG:
+            return self._wait_into_scalar(item)
+        if kind is Kind.BARRIER:
+            if not self._all_landed(item):
+                return False
+            item.issue = item.start = item.accept = item.end = self.time
+            return True
+        return self._scalar_instruction(item)
+
+    def _wait_into_scalar(self, item: Item) -> bool:
+        if item.head < 0:
+            self.time += self.flag_cost
+            item.issue = item.head = self.time
+        flag = self.flag(item.event, item.event_id)
+        if not flag.tokens:
+            flag.waiter = self
+            self.waiting_flag = item
+            return False
+        self.waiting_flag = None
+        visible, item.partner = flag.tokens.popleft()
+        self._stall(visible, item.cause, item, f"{item.partner.name} {item.event.name}" if item.event else "")
+        item.start = item.accept = item.end = self.time
+        return True
+
+    def _all_landed(self, item: Item) -> bool:
+        """Wait until every pipe is empty and all results are visible."""
+        if item.head < 0:
+            self.time += self.barrier_cost
+            item.head = self.time
+        for pipe in self.pipes.values():
+            if not pipe.idle or pipe.queued:
+                self.waiting_all = True
+                if pipe.queued:
+                    self._scalar_ready = True  # the list is worked off first
+                return False
+        self.waiting_all = False
+        self._stall(max(pipe.landed for pipe in self.pipes.values()), Cause.BARRIER, item)
+        return True
+
+    def _scalar_instruction(self, item: Item) -> bool:
+        call = item.call
+        if item.issue < 0:
+            item.issue = item.head = item.start = self.time
+            self.time += call.cycles(self)
+            item.accept = item.end = self.time
+            if call.action is None:
+                return True
+            self.waiting_value = True
+            self.agenda.at(self.time, call.phase, self.scalar_rank, self._act, item)
+            return False
+        return True
+
+    def _act(self, item: Item) -> None:
+        """Perform a scalar access at its simulated time and let the program go on."""
+        call = item.call
+        self.waiting_value = False
+        value = call.action(self)
+        if call.wanted and self.program is not None:
+            self.items.popleft()
+            self.program.resume(value)
+        self._scalar_ready = True
+        self.pump()
+
+    def finish_block(self) -> None:
+        """End the running block: its program has returned and all its work has landed."""
+        self._end_block()
+
+    def scalar_gm_cycles(self, buffer: Any, offset: int) -> int:
+        """Return what a scalar access to GM costs: a data cache hit, or a line from L2 or HBM."""
+        scalar = self.chip.scalar
+        if self.dcache.hit(buffer.index, offset):
+            return whole(scalar.gm_hit)
+        return whole(scalar.gm_miss if self.memory.l2.touch_line(buffer, offset) else self.chip.gm.latency_hbm)
+
+
+READ_PHASE = READ

@@ -1,0 +1,104 @@
+"""The price of an instruction on one chip: work from the call, numbers from the chip file."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ascend_sim.config import Chip
+    from isa.instruction import Call
+
+
+def whole(cycles: float) -> int:
+    """Return a time as whole cycles, half a cycle rounded up."""
+    return math.floor(cycles + 0.5)
+
+
+class Price:
+    """What one vector call costs, in cycles.
+
+    `interval`: until the pipe takes the next instruction; `duration`: until the results are visible, drain
+    included; `conflict`: the share of both that UB bank conflicts cause, after the first `lead` cycles.
+    """
+
+    __slots__ = ("conflict", "duration", "interval", "lead")
+
+    def __init__(self, interval: int, duration: int, conflict: int, lead: int) -> None:
+        self.interval = interval
+        self.duration = duration
+        self.conflict = conflict
+        self.lead = lead
+
+
+def vector_price(call: Call, chip: Chip) -> Price:
+    """Price a vector call: startup + repeats · cycles a repeat, at least the minimum issue, then the drain."""
+    vector = chip.vector
+    if not call.writes:  # a call that does nothing still passes through the pipe
+        interval = whole(vector.min_issue)
+        return Price(interval, interval, 0, 0)
+    cost = chip.vector_cost(*call.cost)
+    plain = cost.slope * call.work
+    extra = bank_conflict_cycles(call, chip, cost.slope)
+    interval = max(whole(vector.min_issue), whole(plain + extra))
+    lead = whole(max(cost.startup + plain, vector.min_issue))
+    body = whole(max(cost.startup + plain + extra, vector.min_issue))
+    return Price(interval, body + whole(vector.drain), body - lead, lead)
+
+
+def bank_conflict_cycles(call: Call, chip: Chip, slope: float) -> float:
+    """Return the extra cycles that UB bank conflicts add to a call.
+
+    A bank group serves one read and one write a cycle: a repeat takes as many cycles as the busiest group
+    has reads, or writes. A read and a write in one bank add a part of a cycle, except where the write trails the
+    read through the same banks at the same stride.
+    """
+    geometry = call.geometry
+    if not geometry:
+        return 0.0
+    banks = chip.ub_banks
+    row, groups = banks.row_bytes, banks.groups
+    period = groups  # a repeat stride moves the pattern by whole rows, so it comes back after `groups` repeats
+    total = 0.0
+    phases = min(call.work, period)
+    if len({step % (row * groups) for _, _, _, step, _ in geometry}) == 1:
+        phases = 1  # all operands move on alike: every repeat has the same pattern
+    for phase in range(phases):
+        weight = 1 if phases == call.work else (call.work - phase + phases - 1) // phases
+        total += weight * _repeat_extra(geometry, chip, phase, slope)
+    return total
+
+
+def _repeat_extra(
+    geometry: tuple[tuple[bool, int, int, int, int], ...], chip: Chip, repeat: int, slope: float
+) -> float:
+    banks = chip.ub_banks
+    row, groups = banks.row_bytes, banks.groups
+    span = groups * banks.bank_bytes  # bytes that one bank of every group covers
+    reads = [0] * groups
+    writes = [0] * groups
+    read_banks: set[tuple[int, int]] = set()
+    write_banks: set[tuple[int, int]] = set()
+    read_walks: list[tuple[int, int, int, int]] = []
+    write_walk: tuple[int, int, int, int] | None = None
+    for is_write, address, block_stride, step, blocks in geometry:
+        start = address + repeat * step
+        count = 1 if block_stride == 0 else blocks
+        walk = ((start // row) % groups, start // span, block_stride, step)
+        if is_write:
+            write_walk = walk
+        else:
+            read_walks.append(walk)
+        for block in range(count):
+            position = start + block * block_stride
+            group = (position // row) % groups
+            if is_write:
+                writes[group] += 1
+                write_banks.add((group, position // span))
+            else:
+                reads[group] += 1
+                read_banks.add((group, position // span))
+    extra = max(slope, max(reads), max(writes)) - slope
+    if write_walk is not None and write_walk not in read_walks and read_banks & write_banks:
+        extra += banks.read_write_conflict
+    return extra

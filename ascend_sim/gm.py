@@ -1,0 +1,441 @@
+"""Global memory: allocations, L2 and HBM, and how transfers of many cores share their bandwidth.
+
+The only component that may move another's end time. Transfers that go on at once share the servers they use
+(L2 reads, L2 in all, HBM) equally, up to what their own port or window allows. Transfers with the same limits
+form a class and run at one rate, so a change costs time by the number of classes, not of transfers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascend_sim.agenda import RETIRE, SERVE, Agenda
+from ascend_sim.cost import whole
+from isa.types import CacheMode, CoreKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ascend_sim.config import Chip
+    from isa.access import Access
+    from isa.tensor import GmBuffer
+
+_EPSILON = 1e-6
+
+
+class L2:
+    """Which sectors of GM the L2 holds.
+
+    A stated approximation of LRU that costs the same for gigabytes: a sector stays until as many sectors as the
+    cache holds have been filled since its last use. (True LRU also ages a sector when others are hit.)
+    Dirty sectors are written back when they leave.
+    """
+
+    def __init__(self, chip: Chip, warm: bool) -> None:
+        self.sector = chip.gm.sector
+        self.capacity = chip.l2.bytes // self.sector
+        self.warm = warm
+        self.fills = self.capacity + 1  # a stamp of 0 is older than the whole cache
+        self.hit_bytes = 0
+        self.miss_bytes = 0
+        self.write_back_bytes = 0
+        self._dirty: list[tuple[int, NDArray[np.int64], GmBuffer]] = []
+
+    def _stamps(self, buffer: GmBuffer) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        if buffer.scratch is None:
+            count = -(-buffer.nbytes // self.sector) + 1
+            start = self.fills if self.warm and count <= self.capacity else 0
+            buffer.scratch = (np.full(count, start, np.int64), np.zeros(count, bool))
+        return buffer.scratch  # type: ignore[no-any-return]
+
+    def _sectors(self, access: Access) -> Any:
+        """Return an index of the sectors that an access touches: a 2-D window where that is exact."""
+        sector = self.sector
+        size = access.dtype.size
+        if len(access.shape) == 1:
+            return slice(access.low // sector, -(-access.high // sector))
+        length, pitch = access.shape[-1] * size, access.strides[0]
+        if access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
+            return (access.base // sector, access.shape[0], pitch // sector, length // sector)
+        first = (access.base + np.arange(access.shape[0], dtype=np.int64) * pitch) // sector
+        last = (access.base + np.arange(access.shape[0], dtype=np.int64) * pitch + length - 1) // sector
+        width = int((last - first).max()) + 1
+        grid = first[:, None] + np.arange(width)
+        return np.unique(np.minimum(grid, last[:, None]))
+
+    def touch(self, access: Access, *, write: bool) -> tuple[int, int, int]:
+        """Read or write the sectors of an access; return (hit bytes, missed bytes, bytes written back)."""
+        buffer = access.buffer
+        assert buffer is not None
+        stamps, dirty = self._stamps(buffer)
+        index = self._sectors(access)
+        if type(index) is tuple:
+            start, rows, pitch, width = index
+            window = np.lib.stride_tricks.as_strided(stamps[start:], (rows, width), (pitch * 8, 8))
+        else:
+            window = stamps[index]
+        total = window.size
+        fresh = self.fills - self.capacity
+        hits = int(np.count_nonzero(window > fresh))
+        misses = total - hits
+        self.fills += misses
+        if type(index) is tuple:
+            window[...] = self.fills
+        else:
+            stamps[index] = self.fills
+        written_back = self._write_back() if self._dirty else 0
+        if write:
+            self._mark_dirty(buffer, dirty, index)
+        sector = self.sector
+        self.hit_bytes += hits * sector
+        self.miss_bytes += misses * sector
+        return hits * sector, misses * sector, written_back
+
+    def touch_line(self, buffer: GmBuffer, offset: int) -> bool:
+        """Read the sector at an offset for the scalar unit; return whether L2 held it."""
+        stamps, _ = self._stamps(buffer)
+        sector = offset // self.sector
+        held = bool(stamps[sector] > self.fills - self.capacity)
+        self.fills += not held
+        stamps[sector] = self.fills
+        return held
+
+    def _mark_dirty(self, buffer: GmBuffer, dirty: NDArray[np.bool_], index: Any) -> None:
+        if type(index) is tuple:
+            start, rows, pitch, width = index
+            np.lib.stride_tricks.as_strided(dirty[start:], (rows, width), (pitch, 1))[...] = True
+            numbers = (start + np.arange(rows)[:, None] * pitch + np.arange(width)).ravel()
+        elif isinstance(index, slice):
+            dirty[index] = True
+            numbers = np.arange(index.start, index.stop)
+        else:
+            dirty[index] = True
+            numbers = index
+        self._dirty.append((self.fills, numbers, buffer))
+
+    def _write_back(self) -> int:
+        """Write back the dirty sectors that have left the cache by now; return their bytes."""
+        fresh = self.fills - self.capacity
+        count = 0
+        while self._dirty and self._dirty[0][0] <= fresh:
+            _, numbers, buffer = self._dirty.pop(0)
+            stamps, dirty = buffer.scratch
+            gone = numbers[(stamps[numbers] <= fresh) & dirty[numbers]]
+            stay = numbers[(stamps[numbers] > fresh) & dirty[numbers]]
+            dirty[gone] = False
+            count += len(gone)
+            if len(stay):
+                heapq.heappush(self._dirty, (int(stamps[stay].min()), stay, buffer))
+                self._dirty.sort(key=lambda entry: entry[0])
+        bytes_back = count * self.sector
+        self.write_back_bytes += bytes_back
+        return bytes_back
+
+
+class Transfer:
+    """One MTE instruction's bytes on their way: segments of (bytes, kind), served one after the other."""
+
+    __slots__ = (
+        "alone", "arrival", "began", "ideal", "item", "latency", "miss_latency", "owner", "port",
+        "segments",
+    )
+
+    def __init__(self, owner: Any, item: Any, port: Port, segments: list[tuple[int, int]]) -> None:
+        self.owner = owner
+        self.item = item
+        self.port = port
+        self.segments = segments
+        self.arrival = 0
+        self.began = -1
+        self.latency = 0
+        self.miss_latency = 0
+        self.ideal = 0.0  # cycles to move the bytes at the port's own rate
+        self.alone = 0.0  # the same with nobody else about: misses are limited by the window
+
+
+HIT, MISS, WRITE, BYPASS_WRITE = 0, 1, 2, 3
+
+
+class _Class:
+    """Transfers that run at one rate. `progress` is what each of them has moved since the class was made."""
+
+    __slots__ = ("cap", "heap", "kind", "members", "progress", "rate")
+
+    def __init__(self, kind: int, cap: float) -> None:
+        self.kind = kind
+        self.cap = cap
+        self.members = 0
+        self.progress = 0.0
+        self.rate = cap
+        self.heap: list[tuple[float, int, Port, int]] = []
+
+
+class Port:
+    """One direction of one core's path to GM. Its transfers follow one another; `rank` breaks ties."""
+
+    __slots__ = (
+        "active", "cluster", "current", "finish", "group", "kind", "limit", "other", "queue", "rank", "ticket",
+        "write",
+    )  # fmt: skip
+
+    def __init__(self, rank: int, limit: float, *, write: bool, cluster: Cluster) -> None:
+        self.rank = rank
+        self.limit = limit
+        self.write = write
+        self.cluster = cluster
+        self.other: Port | None = None  # the same core's other direction, when they share a bus
+        self.queue: list[Transfer] = []
+        self.current: Transfer | None = None
+        self.kind = HIT
+        self.group: _Class | None = None
+        self.finish = 0.0
+        self.ticket = 0
+        self.active = False
+
+
+class Cluster:
+    """The ports of one AI Core: an AIC and its two AIVs, which share one window of outstanding misses."""
+
+    __slots__ = ("ports",)
+
+    def __init__(self) -> None:
+        self.ports: list[Port] = []
+
+    def missing(self) -> int:
+        """Return how many ports are moving missed bytes."""
+        return sum(1 for port in self.ports if port.active and port.kind == MISS)
+
+
+class GlobalMemory:
+    """The memory system of one chip during one launch."""
+
+    def __init__(self, chip: Chip, agenda: Agenda, *, warm: bool) -> None:
+        self.chip = chip
+        self.agenda = agenda
+        self.l2 = L2(chip, warm)
+        gm = chip.gm
+        self.latency_hit = whole(gm.latency_l2_read)
+        self.latency_miss = whole(gm.latency_hbm)
+        self.write_head = whole(gm.write_head)
+        self.sum_limit = gm.read_write_sum_aiv
+        self.core_window = gm.window_core / gm.latency_hbm
+        self.aiv_window = gm.window_aiv / gm.latency_hbm
+        self.hbm = chip.bytes_per_cycle(chip.hbm.gbps)
+        self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
+        self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
+        self.classes: dict[tuple[int, float], _Class] = {}
+        self.last = 0
+        self.scheduled = -1
+        self.changed: list[Port] = []
+        self.serving = -1
+        self.clusters: dict[int, Cluster] = {}
+
+    def ports(self, rank: int, cluster: int, kind: CoreKind) -> tuple[Port, Port]:
+        """Return the read and the write port of one core."""
+        group = self.clusters.setdefault(cluster, Cluster())
+        gm = self.chip.gm
+        vector = kind is CoreKind.AIV
+        read = Port(rank * 2, gm.read_port_aiv if vector else gm.read_port_aic, write=False, cluster=group)
+        write = Port(rank * 2 + 1, gm.write_port_aiv if vector else gm.write_port_aic, write=True, cluster=group)
+        if vector:
+            read.other, write.other = write, read
+        group.ports += [read, write]
+        return read, write
+
+    def request(self, owner: Any, port: Port, item: Any, access: Access, start: int) -> Transfer:
+        """Take a transfer that an MTE pipe starts now; `owner.done(transfer, end)` is called when it is through."""
+        bypass = item.call.cache_mode is CacheMode.CACHE_MODE_DISABLE
+        if bypass:
+            moved = _sector_bytes(access, self.l2.sector)
+            hit, miss, back = 0, moved, 0
+        else:
+            hit, miss, back = self.l2.touch(access, write=port.write)
+        transfer = Transfer(owner, item, port, [])
+        if port.write:
+            kind = BYPASS_WRITE if bypass else WRITE
+            transfer.segments = [(hit + miss, kind)]
+            if back:
+                transfer.segments.append((back, BYPASS_WRITE))
+            transfer.latency = self.write_head
+        else:
+            if miss or back:
+                transfer.segments.append((miss + back, MISS))
+            if hit:
+                transfer.segments.append((hit, HIT))
+            transfer.latency = self.latency_miss if miss else self.latency_hit
+            transfer.miss_latency = max(transfer.latency - self.latency_hit, 0)
+        transfer.ideal = transfer.alone = (hit + miss) / port.limit
+        if miss and not port.write:
+            window = self.aiv_window if port.other is not None else self.core_window
+            transfer.alone = hit / port.limit + miss / min(port.limit, window)
+        transfer.arrival = start + transfer.latency
+        port.queue.append(transfer)
+        if port.current is None and len(port.queue) == 1:
+            self.agenda.at(transfer.arrival, SERVE, port.rank, self._arrive, port)
+        return transfer
+
+    def _arrive(self, port: Port) -> None:
+        """Begin the port's next transfer: its first byte is here."""
+        if port.current is None and port.queue and port.queue[0].arrival <= self.agenda.now:
+            self._begin(port)
+            self._settle()
+
+    def _begin(self, port: Port) -> None:
+        port.current = port.queue.pop(0)
+        port.current.began = self.agenda.now
+        self._next_segment(port)
+
+    def _next_segment(self, port: Port) -> None:
+        assert port.current is not None
+        size, port.kind = port.current.segments.pop(0)
+        port.active = True
+        self._advance()
+        self._assign(port, float(size))
+        self._regroup(port)
+
+    def _limit(self, port: Port) -> float:
+        """Return what the port's own path allows at this moment, in bytes a cycle."""
+        limit = float(port.limit)
+        if port.kind == MISS:
+            if port.other is not None:
+                limit = min(limit, self.aiv_window)
+            limit = min(limit, self.core_window / max(port.cluster.missing(), 1))
+        other = port.other
+        if other is not None and other.active:
+            theirs = self.aiv_window if other.kind == MISS else float(other.limit)
+            if limit + theirs > self.sum_limit:
+                limit = min(limit, max(self.sum_limit / 2, self.sum_limit - theirs))
+        return limit
+
+    def _assign(self, port: Port, remaining: float) -> None:
+        limit = self._limit(port)
+        key = (port.kind, limit)
+        group = self.classes.get(key)
+        if group is None:
+            group = self.classes[key] = _Class(port.kind, limit)
+        if group.members == 0:
+            group.progress = 0.0
+            group.heap.clear()
+        group.members += 1
+        port.group = group
+        port.finish = group.progress + remaining
+        port.ticket += 1
+        heapq.heappush(group.heap, (port.finish, port.rank, port, port.ticket))
+
+    def _regroup(self, changed: Port) -> None:
+        """Move the neighbours of a port that began or ended to the class that their new limit asks for."""
+        neighbours = [p for p in changed.cluster.ports if p is not changed and p.active]
+        for port in neighbours:
+            assert port.group is not None
+            if self._limit(port) != port.group.cap or port.kind != port.group.kind:
+                remaining = port.finish - port.group.progress
+                port.group.members -= 1
+                self._assign(port, remaining)
+
+    def _advance(self) -> None:
+        """Account for what has moved since the last change."""
+        elapsed = self.agenda.now - self.last
+        if elapsed:
+            for group in self.classes.values():
+                if group.members:
+                    group.progress += group.rate * elapsed
+            self.last = self.agenda.now
+
+    def _settle(self) -> None:
+        """Share the servers anew at the end of this cycle's changes."""
+        if self.serving != self.agenda.now:
+            self.serving = self.agenda.now
+            self.agenda.at(self.agenda.now, SERVE, 1 << 30, self._share)
+
+    def _share(self, _: Any) -> None:
+        self.serving = -1
+        self._advance()
+        busy = [group for group in self.classes.values() if group.members]
+        reads = [group for group in busy if group.kind in (HIT, MISS)]
+        hbm = [group for group in busy if group.kind in (MISS, BYPASS_WRITE)]
+        cached = [group for group in busy if group.kind != BYPASS_WRITE]
+        for group in busy:
+            group.rate = group.cap
+        for users, capacity in ((reads, self.l2_read), (cached, self.l2_all), (hbm, self.hbm)):
+            level = _water_level(users, capacity)
+            for group in users:
+                group.rate = min(group.rate, level)
+        self._schedule(busy)
+
+    def _schedule(self, busy: list[_Class]) -> None:
+        soonest = math.inf
+        for group in busy:
+            heap = group.heap
+            while heap and (heap[0][2].group is not group or heap[0][3] != heap[0][2].ticket):
+                heapq.heappop(heap)
+            if heap:
+                soonest = min(soonest, (heap[0][0] - group.progress - _EPSILON) / group.rate)
+        if soonest is not math.inf:
+            due = self.agenda.now + max(math.ceil(soonest), 1)
+            if self.scheduled <= self.agenda.now or due < self.scheduled:
+                self.scheduled = due
+                self.agenda.at(due, RETIRE, -1, self._complete)
+
+    def _complete(self, _: Any) -> None:
+        """End the segments that are through at this cycle, in order of their ports."""
+        self._advance()
+        done: list[Port] = []
+        for group in self.classes.values():
+            heap = group.heap
+            while heap and group.members:
+                finish, _, port, ticket = heap[0]
+                if port.group is not group or ticket != port.ticket:
+                    heapq.heappop(heap)
+                elif finish <= group.progress + _EPSILON * max(1.0, finish):
+                    heapq.heappop(heap)
+                    group.members -= 1
+                    done.append(port)
+                else:
+                    break
+        done.sort(key=lambda port: port.rank)
+        now = self.agenda.now
+        for port in done:
+            port.active = False
+            port.group = None
+        for port in done:
+            transfer = port.current
+            assert transfer is not None
+            if transfer.segments:
+                self._next_segment(port)
+                continue
+            port.current = None
+            self._regroup(port)
+            transfer.owner.done(transfer, now)
+            if port.current is None and port.queue:
+                if port.queue[0].arrival <= now:
+                    self._begin(port)
+                else:
+                    self.agenda.at(port.queue[0].arrival, SERVE, port.rank, self._arrive, port)
+        self._settle()
+
+
+def _water_level(groups: list[_Class], capacity: float) -> float:
+    """Return the equal share at which the groups' demands, each up to its cap, fill a server."""
+    if not groups:
+        return math.inf
+    left, count = capacity, sum(group.members for group in groups)
+    for group in sorted(groups, key=lambda group: group.rate):
+        if group.rate * count <= left:
+            left -= group.rate * group.members
+            count -= group.members
+        else:
+            return left / count
+    return math.inf
+
+
+def _sector_bytes(access: Access, sector: int) -> int:
+    if len(access.shape) == 1:
+        return (-(-access.high // sector) - access.low // sector) * sector
+    length = access.shape[-1] * access.dtype.size
+    first = (access.base + np.arange(access.shape[0], dtype=np.int64) * access.strides[0]) // sector
+    last = (access.base + np.arange(access.shape[0], dtype=np.int64) * access.strides[0] + length - 1) // sector
+    return int((last - first + 1).sum()) * sector

@@ -1,0 +1,283 @@
+"""The order checker of one core: which accesses nothing orders, and reads of bytes that nothing wrote.
+
+It follows the program without any time: pipes as queues, flags as tokens, each pipe with a vector of what it
+knows to be complete on the others. So a verdict does not depend on how fast anything happens to be. Edges: a
+set raises what its pipe has completed, a wait learns it; a barrier teaches a pipe about itself; an instruction
+knows what the scalar unit knew when it issued it. Inside a pipe instructions start in order but overlap, so two
+conflicting neighbours need a barrier as well.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascend_sim.trace import Item, Kind
+from isa.types import PIPES_OF, HardEvent, Pipe
+
+if TYPE_CHECKING:
+    from ascend_sim.program import Program
+    from isa.access import Access
+
+_PIPES = len(Pipe)
+SAME_PIPE_WINDOW = 16
+"""Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
+_PRUNE_AT = 48
+
+
+class _Lane:
+    """One pipe in program order: what waits to be followed, and what it knows to be complete."""
+
+    __slots__ = ("count", "known", "pending", "snapshot")
+
+    def __init__(self) -> None:
+        self.pending: deque[tuple[Item, list[int]]] = deque()
+        self.known = [0] * _PIPES
+        self.count = 0
+        self.snapshot: list[int] | None = None
+
+
+class _Entry:
+    """One access that later ones may conflict with."""
+
+    __slots__ = ("access", "item", "number", "pipe", "write")
+
+    def __init__(self, access: Access, write: bool, pipe: Pipe, number: int, item: Item) -> None:
+        self.access = access
+        self.write = write
+        self.pipe = pipe
+        self.number = number
+        self.item = item
+
+
+class Order:
+    """Happens-before of one block on one core."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._session = program.session
+        self._lanes = {pipe: _Lane() for pipe in PIPES_OF[program.core_kind]}
+        self._scalar = self._lanes[Pipe.S]
+        self._scalar.snapshot = self._scalar.known
+        self._tokens: dict[tuple[HardEvent | None, int], deque[list[int]]] = {}
+        self._logs: dict[Any, list[_Entry]] = {}
+        self._settled: dict[Any, list[_Entry]] = {}  # ordered before every pipe, not before the scalar unit
+        self._written = {
+            space: np.zeros(memory.nbytes, bool) for space, memory in program.core.memories.items()
+        }
+        self._complete: set[int] = set()  # calls whose reads have been found written
+        self._marked: set[int] = set()  # calls whose writes have been marked
+
+    # ---- following the program --------------------------------------------------------------
+
+    def issue(self, item: Item) -> None:
+        """Take the next item of the program."""
+        snapshot = self._scalar.known
+        if item.pipe is Pipe.S:
+            self._scalar_item(item)
+            return
+        lane = self._lanes[item.pipe]
+        lane.pending.append((item, snapshot))
+        if len(lane.pending) == 1:
+            self._follow()
+
+    def _follow(self) -> None:
+        moved = True
+        while moved:
+            moved = False
+            for pipe, lane in self._lanes.items():
+                while lane.pending:
+                    item, snapshot = lane.pending[0]
+                    if not self._step(pipe, lane, item, snapshot):
+                        break
+                    lane.pending.popleft()
+                    moved = moved or item.kind is Kind.SET_FLAG
+
+    def _step(self, pipe: Pipe, lane: _Lane, item: Item, snapshot: list[int]) -> bool:
+        if snapshot is not lane.snapshot:
+            lane.snapshot = snapshot
+            _join(lane.known, snapshot)
+        kind = item.kind
+        if kind is Kind.INSTRUCTION:
+            lane.count += 1
+            call = item.call
+            if call.writes:
+                for access in call.reads:
+                    self._access(access, False, pipe, lane, item)
+                access = call.writes[0]
+                self._access(access, True, pipe, lane, item)
+                self._written_bytes(item)
+        elif kind is Kind.SET_FLAG:
+            token = lane.known.copy()
+            token[pipe] = lane.count
+            self._tokens.setdefault((item.event, item.event_id), deque()).append(token)
+        elif kind is Kind.WAIT_FLAG:
+            tokens = self._tokens.get((item.event, item.event_id))
+            if not tokens:
+                return False
+            _join(lane.known, tokens.popleft())
+        else:
+            lane.known[pipe] = lane.count
+        return True
+
+    def _scalar_item(self, item: Item) -> None:
+        lane = self._scalar
+        kind = item.kind
+        if kind is Kind.SET_FLAG:
+            token = lane.known.copy()
+            token[Pipe.S] = lane.count
+            self._tokens.setdefault((item.event, item.event_id), deque()).append(token)
+            self._follow()
+        elif kind is Kind.WAIT_FLAG:
+            tokens = self._tokens.get((item.event, item.event_id))
+            if tokens:
+                known = lane.known.copy()
+                _join(known, tokens.popleft())
+                lane.known = known
+        elif kind is Kind.BARRIER:
+            known = lane.known.copy()
+            for pipe, other in self._lanes.items():
+                known[pipe] = other.count
+            lane.known = known
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop everything: after PIPE_ALL no earlier access can conflict with a later one."""
+        if all(not lane.pending for lane in self._lanes.values()):
+            self._logs.clear()
+            self._settled.clear()
+
+    # ---- accesses ---------------------------------------------------------------------------
+
+    def scalar(self, item: Item, access: Access, *, write: bool) -> None:
+        """Take an access of the scalar unit."""
+        lane = self._scalar
+        lane.count += 1
+        self._access(access, write, Pipe.S, lane, item)
+        if access.buffer is None:
+            if write:
+                access.byte_view(self._written[access.space])[...] = True
+                self._complete.clear()
+            elif not access.byte_view(self._written[access.space]).all():
+                self._uninitialised(item, access)
+
+    def _access(self, access: Access, write: bool, pipe: Pipe, lane: _Lane, item: Item) -> None:
+        buffer = access.buffer
+        place = access.space if buffer is None else buffer.index + _PIPES * 100
+        if buffer is not None:
+            self._session.note_gm(self._program.block, access, write, item)
+        log = self._logs.get(place)
+        if log is None:
+            log = self._logs[place] = []
+        known = lane.known
+        number = lane.count
+        covered = False
+        low, high = access.low, access.high
+        for entry in log:
+            other = entry.access
+            if not (write or entry.write) or low >= other.high or other.low >= high:
+                continue
+            if known[entry.pipe] < entry.number and not self._in_order(entry, pipe, number) and other.overlaps(access):
+                self._race(entry, item, access, write)
+            if write and (other is access or access.covers(other)):
+                entry.number = -1
+                covered = True
+        if pipe is Pipe.S and place in self._settled:
+            for entry in self._settled[place]:
+                if (write or entry.write) and known[entry.pipe] < entry.number and entry.access.overlaps(access):
+                    self._race(entry, item, access, write)
+        if covered:
+            log[:] = [entry for entry in log if entry.number >= 0]
+        elif not write:
+            for entry in log:  # the same read again: the later one stands for both
+                if entry.access is access and entry.pipe is pipe and not entry.write:
+                    entry.number, entry.item = number, item
+                    return
+        log.append(_Entry(access, write, pipe, number, item))
+        if len(log) > _PRUNE_AT:
+            self._prune(place, log)
+
+    @staticmethod
+    def _in_order(entry: _Entry, pipe: Pipe, number: int) -> bool:
+        """Return whether two accesses of one pipe follow one another anyway."""
+        return entry.pipe is pipe and (
+            pipe is Pipe.S or entry.number == number or number - entry.number > SAME_PIPE_WINDOW
+        )
+
+    def _prune(self, place: Any, log: list[_Entry]) -> None:
+        """Set aside what every pipe knows to be complete; only the scalar unit may still conflict with it."""
+        lanes = [lane.known for pipe, lane in self._lanes.items() if pipe is not Pipe.S]
+        stay, settled = [], self._settled.setdefault(place, [])
+        for entry in log:
+            if all(known[entry.pipe] >= entry.number for known in lanes):
+                if self._scalar.known[entry.pipe] < entry.number:
+                    settled.append(entry)
+            else:
+                stay.append(entry)
+        log[:] = stay
+
+    # ---- written bytes ----------------------------------------------------------------------
+
+    def _written_bytes(self, item: Item) -> None:
+        call = item.call
+        identity = id(call)
+        if identity not in self._complete:
+            for access in call.reads:
+                if access.buffer is None:
+                    self._check_written(item, access)
+            self._complete.add(identity)
+        if identity in self._marked and not call.undefined:
+            return
+        target = call.writes[0]
+        if target.buffer is None:
+            bits = self._written[target.space]
+            view = target.byte_view(bits)
+            if target.lanes is None:
+                view[...] = True
+            else:
+                np.copyto(view, True, where=target.lanes[..., None])
+            for access in call.undefined:
+                access.byte_view(bits)[...] = False
+                self._complete.clear()
+        if not call.undefined:
+            self._marked.add(identity)
+
+    def _check_written(self, item: Item, access: Access) -> None:
+        view = access.byte_view(self._written[access.space])
+        written = view.all() if access.lanes is None else view[np.broadcast_to(access.lanes, access.shape)].all()
+        if not written:
+            self._uninitialised(item, access)
+
+    def _uninitialised(self, item: Item, access: Access) -> None:
+        bits = self._written[access.space]
+        for low, high in access.ranges().tolist():
+            missing = np.flatnonzero(~bits[low:high])
+            if len(missing):
+                first = low + int(missing[0])
+                self._session.report(
+                    "UNINIT",
+                    "uninitialised-read",
+                    f"{item.name} reads {access.name}, {access.space.name} bytes {access.low} to {access.high}, but nothing "
+                    f"has written byte {first} (byte {first - access.low} of the operand). Load or fill it first, or "
+                    f"shorten the operand",
+                    item.site,
+                    self._program.core.name,
+                    item.pipe.name,
+                    access.name,
+                    (first, low + int(missing[-1]) + 1),
+                    struck=True,
+                )
+                return
+
+    # ---- races ------------------------------------------------------------------------------
+
+    def _race(self, entry: _Entry, item: Item, access: Access, write: bool) -> None:
+        self._session.race(self._program, entry, item, access, write)
+
+
+def _join(known: list[int], other: list[int]) -> None:
+    for position, value in enumerate(other):
+        if value > known[position]:
+            known[position] = value

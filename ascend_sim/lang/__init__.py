@@ -1,0 +1,1 @@
+"""AscendC's comforts, written in instructions only: TPipe, TQue, TBuf, jit, block indices."""

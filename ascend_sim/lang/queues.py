@@ -1,0 +1,492 @@
+"""TPipe, TQue and TBuf: buffers of one core, and the events that hand them from pipe to pipe.
+
+Nothing here is known to the machine: a queue's calls become flag instructions, exactly as the framework issues
+them. `alloc_tensor` waits for the block's last free event, `enque` sets and `deque` waits, `free_tensor` sets.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque as double_ended
+from typing import TYPE_CHECKING, Any
+
+from ascend_sim.trace import Cause
+from isa.faults import fault
+from isa.stream import current
+from isa.tensor import LocalTensor, Owner
+from isa.types import BLOCK_BYTES, EVENT_IDS, POSITION_SPACE, DType, HardEvent, Space, TPosition
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from ascend_sim.program import Program
+
+MAX_BLOCKS = 64
+"""Blocks that one TPipe manages."""
+
+_P, _E = TPosition, HardEvent
+
+EVENTS: dict[tuple[TPosition, TPosition], tuple[HardEvent, HardEvent]] = {
+    (_P.GM, _P.VECIN): (_E.MTE2_V, _E.V_MTE2),
+    (_P.VECOUT, _P.GM): (_E.V_MTE3, _E.MTE3_V),
+    (_P.VECIN, _P.VECOUT): (_E.MTE2_MTE3, _E.MTE3_MTE2),
+    (_P.GM, _P.A1): (_E.MTE2_MTE1, _E.MTE1_MTE2),
+    (_P.GM, _P.B1): (_E.MTE2_MTE1, _E.MTE1_MTE2),
+    (_P.GM, _P.C1): (_E.MTE2_MTE1, _E.MTE1_MTE2),
+    (_P.A1, _P.A2): (_E.MTE1_M, _E.M_MTE1),
+    (_P.B1, _P.B2): (_E.MTE1_M, _E.M_MTE1),
+    (_P.C1, _P.C2): (_E.MTE1_M, _E.M_MTE1),
+    (_P.GM, _P.A2): (_E.MTE2_M, _E.M_MTE2),
+    (_P.GM, _P.B2): (_E.MTE2_M, _E.M_MTE2),
+    (_P.CO1, _P.CO2): (_E.M_FIX, _E.FIX_M),
+    (_P.B1, _P.C2PIPE2GM): (_E.MTE1_FIX, _E.FIX_MTE1),
+}
+"""(source, destination) of a queue: the event that enque sets, and the one that free_tensor sets."""
+
+_BIND_OF: dict[TPosition, tuple[TPosition, TPosition]] = {
+    _P.VECIN: (_P.GM, _P.VECIN),
+    _P.VECOUT: (_P.VECOUT, _P.GM),
+    _P.A1: (_P.GM, _P.A1),
+    _P.B1: (_P.GM, _P.B1),
+    _P.C1: (_P.GM, _P.C1),
+    _P.A2: (_P.A1, _P.A2),
+    _P.B2: (_P.B1, _P.B2),
+    _P.C2: (_P.C1, _P.C2),
+    _P.CO1: (_P.CO1, _P.CO2),
+    _P.C2PIPE2GM: (_P.B1, _P.C2PIPE2GM),
+}
+
+FREE, OCCUPIED, ENQUE, DEQUE = "free", "allocated", "enqueued", "dequeued"
+
+
+def program() -> Program:
+    """Return the running program; fault outside a kernel."""
+    stream = current.get(None)
+    if stream is None or not hasattr(stream, "session"):
+        fault("HOST", "no-kernel", "TPipe, TQue and TBuf work inside a kernel: launch it with kernel[blocks](…)")
+    return stream  # type: ignore[no-any-return]
+
+
+class _Block:
+    """One buffer of a queue."""
+
+    __slots__ = ("addr", "free_id", "number", "owner", "site", "state", "tensors")
+
+    def __init__(self, addr: int, number: int, label: str) -> None:
+        self.addr = addr
+        self.number = number
+        self.owner = Owner(f"{label}[{number}]")
+        self.state = FREE
+        self.free_id: int | None = None
+        self.site = 0
+        self.tensors: dict[DType, tuple[Any, ...]] = {}
+
+
+class TQueBind:
+    """A queue of buffers between two positions: `TQueBind(src, dst, depth)`."""
+
+    def __init__(
+        self, src: TPosition = TPosition.VECIN, dst: TPosition = TPosition.VECIN, depth: int = 1, mask: int = 0
+    ) -> None:
+        events = EVENTS.get((src, dst))
+        if events is None:
+            fault(
+                "QUEUE",
+                "queue-position",
+                f"no queue leads from {src.name} to {dst.name} on the 910B; VECCALC is for TBuf, a queue takes VECIN, "
+                f"VECOUT, A1, A2, B1, B2, C1, C2 or CO1",
+            )
+        self.src, self.dst, self.depth = src, dst, int(depth)
+        self.enque_event, self.free_event = events
+        self.position = src if dst in (TPosition.GM, TPosition.CO2) else dst
+        self.label = "queue"
+        self.length = 0
+        self._blocks: list[_Block] = []
+        self._next = 0
+        self._filled: double_ended[tuple[_Block, int]] = double_ended()
+
+    # ---- life of a block --------------------------------------------------------------------
+
+    def alloc_tensor(self, dtype: DType) -> LocalTensor:
+        """Take a free block; the pipe that will fill it waits until its last user is done with it."""
+        stream = program()
+        blocks = self._blocks
+        count = len(blocks)
+        for step in range(count):
+            block = blocks[(self._next + step) % count]
+            if block.state is FREE:
+                break
+        else:
+            self._nothing_free(stream)
+        self._next = (block.number + 1) % count
+        block.state = OCCUPIED
+        block.owner.freed_at = None
+        block.site = stream.site()
+        if block.free_id is not None:
+            stream.wait_flag(self.free_event, block.free_id, Cause.BUFFER, site=block.site)
+            stream.release_event(self.free_event, block.free_id)
+            block.free_id = None
+        return self._tensor(block, dtype)
+
+    def _tensor(self, block: _Block, dtype: DType) -> LocalTensor:
+        return LocalTensor(dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner)
+
+    def _nothing_free(self, stream: Program) -> None:
+        if not self._blocks:
+            fault("QUEUE", "no-buffer", f"{self.label}: alloc_tensor before pipe.init_buffer gave the queue buffers")
+        held = "; ".join(
+            f"buffer {block.number} is {block.state} since {stream.session.where_text(block.site)}" for block in self._blocks
+        )
+        fault(
+            "DEADLOCK",
+            "alloc-spins-forever",
+            f"alloc_tensor on {self.label} would spin forever: none of its {len(self._blocks)} buffers is free ({held}). "
+            f"Every tensor needs a free_tensor when its last user is done",
+            self.label,
+        )
+
+    def _block_of(self, tensor: Any, call: str) -> _Block:
+        if isinstance(tensor, LocalTensor):
+            for block in self._blocks:
+                if tensor.owner is block.owner:
+                    return block
+        fault(
+            "QUEUE",
+            "foreign-tensor",
+            f"{call}: {getattr(tensor, 'name', tensor)} is no tensor of {self.label}; a tensor goes back to the queue "
+            f"that allocated it",
+            self.label,
+        )
+
+    def enque(self, tensor: LocalTensor, src_user_pos: Any = None, dst_user_pos: Any = None) -> None:
+        """Hand a filled tensor to the consumer: its pipe may start when the producer's earlier work is complete."""
+        stream = program()
+        block = self._block_of(tensor, "enque")
+        if block.state not in (OCCUPIED, DEQUE):
+            fault(
+                "QUEUE",
+                "enque-state",
+                f"enque: {block.owner.label} is {block.state}, only an allocated tensor can be enqueued",
+                self.label,
+            )
+        if len(self._filled) >= max(self.depth, 1):
+            fault(
+                "QUEUE",
+                "queue-depth",
+                f"enque: {self.label} has depth {self.depth} and already holds {len(self._filled)} tensors that nobody "
+                f"dequeued. Dequeue first, or give the queue a depth of {len(self._filled) + 1}",
+                self.label,
+            )
+        event = self._event(src_user_pos, dst_user_pos)
+        block.state = ENQUE
+        block.site = stream.site()
+        event_id = stream.take_event(event, self.label)
+        stream.set_flag(event, event_id, site=block.site)
+        self._filled.append((block, event_id))
+
+    def deque(self, dtype: DType, src_user_pos: Any = None, dst_user_pos: Any = None) -> LocalTensor:
+        """Take the oldest enqueued tensor; the consuming pipe waits until the producer is done with it."""
+        stream = program()
+        if not self._filled:
+            held = [block for block in self._blocks if block.state is OCCUPIED]
+            why = (
+                f"buffer {held[0].number} was allocated at {stream.session.where_text(held[0].site)} and not enqueued"
+                if held
+                else "nothing was enqueued"
+            )
+            fault("QUEUE", "deque-empty", f"deque: {self.label} is empty: {why}", self.label)
+        block, event_id = self._filled.popleft()
+        event = self._event(src_user_pos, dst_user_pos)
+        block.state = DEQUE
+        block.site = stream.site()
+        stream.wait_flag(event, event_id, site=block.site)
+        stream.release_event(event, event_id)
+        return self._tensor(block, dtype)
+
+    def free_tensor(self, tensor: LocalTensor) -> None:
+        """Give a block back: whoever allocates it next waits until the consumer's earlier work is complete."""
+        stream = program()
+        block = self._block_of(tensor, "free_tensor")
+        if block.state is FREE:
+            fault(
+                "QUEUE",
+                "double-free",
+                f"free_tensor: {block.owner.label} is free already, since {stream.session.where_text(block.site)}",
+                self.label,
+            )
+        if block.state is ENQUE:
+            fault(
+                "QUEUE",
+                "free-enqueued",
+                f"free_tensor: {block.owner.label} is still enqueued (at {stream.session.where_text(block.site)}); "
+                f"dequeue it first",
+                self.label,
+            )
+        block.site = stream.site()
+        block.free_id = stream.take_event(self.free_event, self.label)
+        stream.set_flag(self.free_event, block.free_id, site=block.site)
+        block.state = FREE
+        block.owner.freed_at = block.site
+
+    def _event(self, source: Any, target: Any) -> HardEvent:
+        if source is None and target is None:
+            return self.enque_event
+        events = EVENTS.get((TPosition(source), TPosition(target)))
+        if events is not None:
+            return events[0]
+        spaces = {POSITION_SPACE[TPosition(source)], POSITION_SPACE[TPosition(target)]}
+        if spaces == {Space.UB}:
+            return HardEvent.V_V
+        fault("QUEUE", "queue-position", f"{self.label}: no event leads from {source} to {target}", self.label)
+
+    # ---- looking ----------------------------------------------------------------------------
+
+    def has_tensor_in_que(self) -> bool:
+        """Return whether a tensor is enqueued."""
+        return bool(self._filled)
+
+    def get_tensor_count_in_que(self) -> int:
+        """Return how many tensors are enqueued."""
+        return len(self._filled)
+
+    def vacant_in_que(self) -> bool:
+        """Return whether another tensor may be enqueued."""
+        return len(self._filled) < self.depth
+
+    def has_idle_buffer(self) -> bool:
+        """Return whether a block is free."""
+        return any(block.state is FREE for block in self._blocks)
+
+    def free_all_event(self) -> None:
+        """Wait for every pending free event of this queue."""
+        self._drain(program())
+
+    # ---- for the TPipe ----------------------------------------------------------------------
+
+    def _take(self, label: str, address: int, count: int, length: int) -> None:
+        self.label, self.length = label, length
+        self._blocks = [_Block(address + number * length, number, label) for number in range(count)]
+
+    def _drain(self, stream: Program) -> None:
+        for block in self._blocks:
+            if block.free_id is not None:
+                stream.wait_flag(self.free_event, block.free_id, Cause.BUFFER)
+                stream.release_event(self.free_event, block.free_id)
+                block.free_id = None
+
+    def _leaks(self) -> list[_Block]:
+        return [block for block in self._blocks if block.state is not FREE]
+
+
+class TQue(TQueBind):
+    """A queue at one position: `TQue(TPosition.VECIN, depth)`."""
+
+    def __init__(self, pos: TPosition = TPosition.VECIN, depth: int = 1, mask: int = 0) -> None:
+        bind = _BIND_OF.get(pos)
+        if bind is None:
+            fault(
+                "QUEUE",
+                "queue-position",
+                f"TQue cannot be at {TPosition(pos).name}: queues are at VECIN, VECOUT, A1, A2, B1, B2, C1, C2 or CO1; "
+                f"use TBuf for VECCALC",
+            )
+        super().__init__(bind[0], bind[1], depth, mask)
+
+
+class TBuf:
+    """A plain buffer without events: `get` gives its bytes, the kernel synchronises by itself."""
+
+    def __init__(self, pos: TPosition = TPosition.VECCALC) -> None:
+        self.position = TPosition(pos)
+        self.label = "buffer"
+        self.length = 0
+        self._owner: Owner | None = None
+        self._address = 0
+
+    def _take(self, label: str, address: int, length: int) -> None:
+        self.label, self.length, self._address = label, length, address
+        self._owner = Owner(label)
+
+    def get(self, dtype: DType, len: int | None = None) -> LocalTensor:  # noqa: A002  pyasc's name
+        """Return the buffer as `len` elements of a type (all that fit where None)."""
+        return self.get_with_offset(self.length // dtype.size if len is None else len, 0, dtype)
+
+    def get_with_offset(self, size: int, buf_offset: int, dtype: DType) -> LocalTensor:
+        """Return `size` elements from byte `buf_offset` of the buffer."""
+        if self._owner is None:
+            fault("QUEUE", "no-buffer", f"{self.label}: get before pipe.init_buffer gave the TBuf its bytes")
+        last = int(buf_offset) + int(size) * dtype.size
+        if buf_offset < 0 or last > self.length:
+            fault(
+                "BOUNDS",
+                "buffer-bounds",
+                f"{self.label}: {size} elements of {dtype} from byte {buf_offset} end at byte {last}, the buffer has "
+                f"{self.length}",
+                self.label,
+                (int(buf_offset), last),
+            )
+        return LocalTensor(dtype, self.position, self._address + int(buf_offset), int(size), owner=self._owner)
+
+
+class TPipe:
+    """Hands out the on-chip memories of one core, in order from address 0. One at a time."""
+
+    def __init__(self) -> None:
+        stream = program()
+        if stream.tpipe is not None:
+            fault("QUEUE", "second-pipe", "a second TPipe is made while one is alive; destroy the first one")
+        stream.tpipe = self
+        stream.registers.reset()
+        self._stream = stream
+        self._queues: list[TQueBind] = []
+        self._used: dict[Space, int] = {}
+        self._holders: list[tuple[str, Space, int, int]] = []
+        stream.spend("TPipe", stream.session.chip.scalar.pipe_init)
+
+    def init_buffer(self, que: Any = None, num: Any = None, len: Any = None, *, buf: Any = None) -> None:  # noqa: A002
+        """Give a queue `num` blocks of `len` bytes (rounded up to 32), or a TBuf `num` bytes."""
+        target = que if que is not None else buf
+        frame = sys._getframe(1)
+        if isinstance(target, TBuf):
+            count, length = 1, num if len is None else len
+        elif isinstance(target, TQueBind):
+            count, length = num, len
+        else:
+            fault("QUEUE", "init-buffer", f"init_buffer takes a TQue or a TBuf, got {type(target).__name__}")
+        for what, value in (("num", count), ("len", length)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                fault("QUEUE", "init-buffer", f"init_buffer: {what} must be a whole number of at least 1, got {value!r}")
+        rounded = -(-length // BLOCK_BYTES) * BLOCK_BYTES
+        label = _name_in(frame, target) or ("buffer" if isinstance(target, TBuf) else "queue")
+        if isinstance(target, TQueBind):
+            self._check_events(target, label, count)
+        space = POSITION_SPACE[target.position]
+        address = self._reserve(label, space, count, rounded)
+        if isinstance(target, TBuf):
+            target._take(label, address, rounded)
+        else:
+            target._take(label, address, count, rounded)
+            self._queues.append(target)
+
+    def _check_events(self, queue: TQueBind, label: str, count: int) -> None:
+        sharing = [other for other in self._queues if other.free_event is queue.free_event]
+        taken = sum(len(other._blocks) for other in sharing)
+        if taken + count > EVENT_IDS:
+            holders = ", ".join(f"{other.label} {len(other._blocks)}" for other in sharing)
+            fault(
+                "QUEUE",
+                "too-many-buffers",
+                f"init_buffer({label}, {count}): {taken + count} buffers would share the event ids of "
+                f"{queue.enque_event.name} and {queue.free_event.name}, {EVENT_IDS} exist"
+                + (f" (held: {holders})" if holders else "")
+                + f". Use at most {max(EVENT_IDS - taken, 0)} buffers here, or fewer queues at {queue.position.name}",
+                label,
+            )
+        total = sum(len(other._blocks) for other in self._queues) + count
+        if total > MAX_BLOCKS:
+            fault("QUEUE", "too-many-blocks", f"init_buffer({label}): a TPipe manages {MAX_BLOCKS} blocks, {total} asked")
+
+    def _reserve(self, label: str, space: Space, count: int, length: int) -> int:
+        memory = self._stream.session.chip.memories[space.name]
+        used = self._used.get(space, 0)
+        self._holders.append((label, space, count, length))
+        asked = used + count * length
+        if asked > memory.usable:
+            table = "".join(
+                f"\n    {name:<16} {number} x {size} = {number * size} bytes"
+                for name, where, number, size in self._holders
+                if where is space
+            )
+            left = max((memory.usable - used) // count // BLOCK_BYTES * BLOCK_BYTES, 0)
+            fits = (
+                f"{left} bytes a buffer would still fit"
+                if left
+                else "nothing is left for it; make the buffers before it smaller"
+            )
+            fault(
+                "CAPACITY",
+                "memory-overflow",
+                f"init_buffer({label}, {count} x {length}): {asked} bytes of {space.name} asked, {memory.usable} there "
+                f"({memory.bytes} less {memory.reserved} that the framework keeps), {asked - memory.usable} too many. "
+                f"{fits}{table}",
+                label,
+            )
+        self._used[space] = asked
+        return used
+
+    # ---- event ids --------------------------------------------------------------------------
+
+    def alloc_event_id(self, event: HardEvent = HardEvent.V_S) -> int:
+        """Take the lowest free id of an event."""
+        return self._stream.take_event(event, "alloc_event_id")
+
+    def fetch_event_id(self, event: HardEvent = HardEvent.V_S) -> int:
+        """Return the lowest free id of an event without taking it."""
+        return self._stream.peek_event(event)
+
+    def release_event_id(self, id: int, event: HardEvent = HardEvent.V_S) -> None:  # noqa: A002  pyasc's name
+        """Give an id back."""
+        self._stream.release_event(event, int(id))
+
+    def get_base_addr(self, logic_pos: TPosition = TPosition.VECCALC) -> int:
+        """Return the first address of the memory behind a position that is not handed out."""
+        return self._used.get(POSITION_SPACE[logic_pos], 0)
+
+    # ---- the end ----------------------------------------------------------------------------
+
+    def init(self) -> None:
+        """Start over with empty memories."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Wait for all events, then hand the memories out anew."""
+        for queue in self._queues:
+            queue._drain(self._stream)
+        self._queues, self._used, self._holders = [], {}, []
+
+    def destroy(self) -> None:
+        """Wait for the pending free events of all buffers, then for all pipes."""
+        self.close()
+
+    def close(self) -> None:
+        """Do what the end of the TPipe's life does; the kernel's end calls it."""
+        stream = self._stream
+        if stream.tpipe is not self:
+            return
+        for queue in self._queues:
+            queue._drain(stream)
+            for block in queue._leaks():
+                stream.session.report(
+                    "QUEUE",
+                    "tensor-not-freed",
+                    f"{block.owner.label} is still {block.state} when the kernel ends: no free_tensor for what was taken at "
+                    f"{stream.session.where_text(block.site)}",
+                    block.site,
+                    stream.core.name,
+                    "S",
+                    queue.label,
+                )
+        stream.pipe_barrier(None)
+        stream.tpipe = None
+
+
+def _name_in(frame: FrameType, target: Any) -> str | None:
+    """Return the name of an object in the frame that passed it: a local, or an attribute of one."""
+    for name, value in frame.f_locals.items():
+        if value is target:
+            return name
+    for value in list(frame.f_locals.values()):
+        attributes = getattr(value, "__dict__", None)
+        if isinstance(attributes, dict):
+            for name, inner in attributes.items():
+                if inner is target:
+                    return name
+    return None
+
+
+def get_tpipe_ptr() -> TPipe:
+    """Return the running kernel's TPipe."""
+    pipe = program().tpipe
+    if pipe is None:
+        fault("QUEUE", "no-pipe", "get_tpipe_ptr: the kernel has made no TPipe")
+    return pipe  # type: ignore[no-any-return]

@@ -1,0 +1,83 @@
+"""Who and where a kernel is: block indices, cycle counter, phases, small helpers of the language."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from ascend_sim.lang.queues import program
+from isa.types import CoreKind
+
+
+def get_block_idx() -> int:
+    """Return the index of this block."""
+    return program().block
+
+
+def get_block_num() -> int:
+    """Return how many blocks the kernel was launched with."""
+    return program().session.blocks
+
+
+def get_sub_block_idx() -> int:
+    """Return which vector core of its AI Core this is in a mix kernel; 0 in others."""
+    program()
+    return 0
+
+
+def get_sub_block_num() -> int:
+    """Return how many vector cores share a block: 1 outside mix kernels."""
+    program()
+    return 1
+
+
+def get_task_ratio() -> int:
+    """Return how many vector cores a block has for each cube core: 1 outside mix kernels."""
+    program()
+    return 1
+
+
+def get_system_cycle() -> int:
+    """Return the cycle at which the scalar unit gets here."""
+    return program().cycle_counter()
+
+
+def get_data_block_size_in_bytes() -> int:
+    """Return the size of a data block."""
+    return 32
+
+
+def ascend_is_aic() -> bool:
+    """Return whether this is a cube core."""
+    return program().core_kind is CoreKind.AIC
+
+
+def ascend_is_aiv() -> bool:
+    """Return whether this is a vector core."""
+    return program().core_kind is CoreKind.AIV
+
+
+def phase(name: str) -> None:
+    """Open a phase: instructions issued from here on count for it. Costs no time."""
+    stream = program()
+    session = stream.session
+    if name not in session.phases:
+        session.phases[name] = len(session.log.phases)
+        session.log.phases.append(name)
+    stream.phase = session.phases[name]
+
+
+def ceildiv(a: int, b: int) -> int:
+    """Return a / b rounded up."""
+    return -(-a // b)
+
+
+def kernel_range(*bounds: int) -> Any:
+    """Count like Python's range (pyasc's name for a loop that its compiler keeps)."""
+    return builtins.range(*bounds)
+
+
+def static_range(*bounds: int) -> Any:
+    """Count like Python's range (pyasc's name for a loop that its compiler unrolls)."""
+    return builtins.range(*bounds)
+

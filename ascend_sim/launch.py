@@ -1,0 +1,310 @@
+"""Launch a kernel: check the arguments, run the machine, say what happened."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import isa
+from ascend_sim import messages
+from ascend_sim.config import Chip, load_chip
+from ascend_sim.coverage import axis_text, conflicts, unwritten
+from ascend_sim.errors import AscendSimError, ConfigError, Finding, HostError, KernelError
+from ascend_sim.lang.jit import Kernel
+from ascend_sim.run import Outputs, Run, as_ranges
+from ascend_sim.session import Session
+from ascend_sim.suggest import suggestion
+from isa.tensor import GlobalAddress, GmBuffer
+from isa.types import CoreKind, DType, dtype_of
+
+MAX_BLOCKS = 65535
+
+on_run: list[Callable[[Run], None]] = []
+"""Called with each run that ends, whole or cut short; the command line listens here."""
+
+
+@dataclass
+class LaunchDefaults:
+    """What a launch written as `kernel[blocks](…)` uses; the command line's options go in here."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+defaults = LaunchDefaults()
+
+_LIBRARY = (Path(isa.__file__).parent, Path(__file__).parent)
+
+
+def launch(
+    kernel: Callable[..., Any],
+    *args: Any,
+    cores: int = 1,
+    chip: str | Path | Chip = "ascend910b1",
+    numerics: str = "on",
+    checks: str = "collect",
+    l2: str = "cold",
+    auto_sync: bool | None = None,
+    physical_cores: int | None = None,
+    names: list[str] | None = None,
+    name: str | None = None,
+    outputs: list[str] | None = None,
+    shuffle: int | None = None,
+) -> Run:
+    """Run a kernel on `cores` blocks and return what happened.
+
+    numpy arrays (torch tensors where torch is installed) are tensors in GM and are written in place; numbers are
+    scalars. `numerics` "on", "exact" or "off" (time only); `checks` "collect", "error" (raise at the
+    first finding) or "off"; `l2` "cold" or "warm" at the launch; `auto_sync` None for what the kernel's jit
+    says (off without one); `physical_cores` how many cores there are (the chip's where None); `outputs` names the
+    arguments that the caller itself looks over for unwritten places. `shuffle` is a seed that scrambles the
+    order of simultaneous events, which changes nothing.
+
+    Raises HostError for bad arguments, ConfigError for a bad option or chip, KernelError for a kernel that
+    cannot go on (with `.finding` and `.run`, the state so far), and whatever the kernel's own Python raises.
+    """
+    function = kernel.function if isinstance(kernel, Kernel) else kernel
+    loaded = load_chip(chip)
+    _choice("numerics", numerics, ("on", "off", "exact"))
+    _choice("checks", checks, ("collect", "error", "off"))
+    _choice("l2", l2, ("cold", "warm"))
+    if auto_sync is None:
+        auto_sync = kernel.auto_sync if isinstance(kernel, Kernel) else False
+    label = name or getattr(function, "__name__", "kernel")
+    _check_blocks(cores)
+    available = loaded.cores.aiv if physical_cores is None else physical_cores
+    parameters = names or _parameter_names(function, len(args))
+    arguments, addresses, arrays = _bind_arguments(args, parameters)
+    session = Session(
+        loaded,
+        blocks=cores,
+        physical_cores=available,
+        numerics=numerics != "off",
+        checks=checks,
+        warm=l2 == "warm",
+        auto_sync=auto_sync,
+        shuffle=shuffle,
+        library=_LIBRARY,
+    )
+    options = {
+        "numerics": numerics, "checks": checks, "l2_start": l2, "auto_sync": auto_sync, "cores": available,
+    }  # fmt: skip
+
+    def finished(*, whole: bool) -> Run:
+        written = Outputs(
+            {key: arrays[key] for key, a in addresses.items() if a.buffer.index in session.written_buffers}
+        )
+        coverage: dict[str, list[tuple[int, int]]] = {}
+        if whole and checks != "off":
+            coverage = _look_over(session, addresses, outputs)
+        memory = session.memory.l2
+        run = Run(
+            label,
+            loaded,
+            session.log,
+            session.finish(),
+            written,
+            blocks=cores,
+            options=options,
+            coverage=coverage,
+            memory={
+                "l2_hit_bytes": memory.hit_bytes,
+                "l2_miss_bytes": memory.miss_bytes,
+                "write_back_bytes": memory.write_back_bytes,
+            },
+        )
+        for listener in list(on_run):
+            listener(run)
+        return run
+
+    def body(_: int) -> Callable[[], None]:
+        return lambda: function(*[argument() for argument in arguments])
+
+    try:
+        session.run(body, CoreKind.AIV)
+    except KernelError as error:
+        session.abort()
+        session.findings.setdefault(("stopped",), error.finding)
+        error.run = finished(whole=False)
+        error.args = (error.args[0], error.finding, error.run)
+        raise
+    except AscendSimError:
+        raise
+    return finished(whole=True)
+
+
+def launch_from_program(kernel: Kernel, blocks: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Run:
+    """Launch what a program wrote as `kernel[blocks](…)`, with the options in `defaults`."""
+    if keywords:
+        bound = inspect.signature(kernel.function).bind(*args, **keywords)
+        bound.apply_defaults()
+        args = tuple(bound.arguments.values())
+    return launch(kernel, *args, cores=blocks, **defaults.options)
+
+
+def _choice(what: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{what} is {value!r}{suggestion(str(value), allowed)} (allowed: {', '.join(allowed)})")
+
+
+def _host(code: str, message: str) -> HostError:
+    return HostError(message, Finding("HOST", code, message))
+
+
+def _check_blocks(blocks: Any) -> None:
+    if isinstance(blocks, bool) or not isinstance(blocks, (int, np.integer)):
+        raise _host("block-number", f"the number of blocks must be a whole number, got {blocks!r}")
+    if blocks == 0:
+        raise _host("block-number", "0 blocks: nothing would run. With an empty input, skip the launch")
+    if not 1 <= blocks <= MAX_BLOCKS:
+        raise _host(
+            "block-number",
+            f"{blocks} blocks are asked, a launch takes 1 to {MAX_BLOCKS}. Let a loop inside the kernel do the rest",
+        )
+
+
+def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return [f"argument{position}" for position in range(count)]
+    names = list(signature.parameters)
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        raise _host(
+            "argument-number",
+            f"{getattr(function, '__name__', 'the kernel')} takes {', '.join(names) or 'no arguments'}; {count} arguments "
+            f"were given: {error}",
+        ) from None
+    return names + [f"argument{position}" for position in range(len(names), count)]
+
+
+def _bind_arguments(
+    args: tuple[Any, ...], names: list[str]
+) -> tuple[list[Callable[[], Any]], dict[str, GlobalAddress], dict[str, Any]]:
+    roots: dict[int, GmBuffer] = {}
+    makers: list[Callable[[], Any]] = []
+    addresses: dict[str, GlobalAddress] = {}
+    arrays: dict[str, Any] = {}
+    for name, argument in zip(names, args, strict=False):
+        array = _as_array(argument)
+        if array is None:
+            _check_scalar(name, argument)
+            makers.append(lambda argument=argument: argument)
+            continue
+        address = _address(name, array, roots)
+        addresses[name] = address
+        arrays[name] = argument
+        makers.append(
+            lambda a=address: GlobalAddress(a.buffer, a.dtype, a.offset, a.length, a.shape)
+        )
+    return makers, addresses, arrays
+
+
+def _check_scalar(name: str, argument: Any) -> None:
+    if argument is None or isinstance(argument, (bool, int, float, str, np.generic, DType, tuple)):
+        return
+    if isinstance(argument, (list, dict)):
+        raise _host("argument-type", f"argument {name} is a {type(argument).__name__}: pass a numpy array or numbers")
+
+
+def _as_array(argument: Any) -> np.ndarray[Any, Any] | None:
+    if isinstance(argument, np.ndarray):
+        return argument
+    if type(argument).__module__.split(".")[0] == "torch" and hasattr(argument, "untyped_storage"):
+        return _torch_array(argument)
+    return None
+
+
+def _torch_array(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return a torch tensor's memory as a numpy array. bfloat16 goes through its bits."""
+    if tensor.device.type != "cpu":
+        raise _host("argument-type", f"a torch tensor is on {tensor.device}; the simulator needs it on the CPU")
+    if not tensor.is_contiguous():
+        raise _host("not-contiguous", "a torch tensor is not contiguous; pass tensor.contiguous()")
+    import torch  # noqa: PLC0415  only where a torch tensor is given
+    import ml_dtypes  # noqa: PLC0415  only for its bfloat16
+
+    plain = tensor.detach()
+    if plain.dtype is torch.bfloat16:
+        return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
+    return plain.numpy()  # type: ignore[no-any-return]
+
+
+def _address(name: str, array: np.ndarray[Any, Any], roots: dict[int, GmBuffer]) -> GlobalAddress:
+    if not array.flags.c_contiguous:
+        raise _host(
+            "not-contiguous",
+            f"argument {name} is not contiguous (strides {array.strides} for shape {array.shape}); pass "
+            f"numpy.ascontiguousarray({name}) and copy the result back",
+        )
+    try:
+        dtype = dtype_of(array.dtype)
+    except KeyError:
+        raise _host(
+            "argument-type", f"argument {name} is of type {array.dtype}, which the machine does not have"
+        ) from None
+    root = array
+    while isinstance(root.base, np.ndarray) and root.base.flags.c_contiguous:
+        root = root.base
+    start = root.__array_interface__["data"][0]
+    buffer = roots.get(start)
+    if buffer is None or buffer.nbytes < root.nbytes:
+        flat = root.reshape(-1).view(np.uint8) if root.nbytes else np.empty(0, np.uint8)
+        buffer = roots[start] = GmBuffer(name, flat, len(roots) + 1)
+    offset = array.__array_interface__["data"][0] - start
+    return GlobalAddress(buffer, dtype, offset, array.nbytes, array.shape)
+
+
+def _look_over(
+    session: Session, addresses: dict[str, GlobalAddress], outputs: list[str] | None
+) -> dict[str, list[tuple[int, int]]]:
+    """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
+    for kind, buffer, first, second, (low, high) in conflicts(session.gm_accesses):
+        _report_conflict(session, kind, buffer, first, second, low, high)
+    gaps = unwritten(session.gm_accesses, addresses)
+    read = {access.buffer.index for _, access, write, _ in session.gm_accesses if not write and access.buffer}
+    for name, ranges in gaps.items():
+        address = addresses[name]
+        if not len(ranges) or address.buffer.index in read or (outputs is not None and name in outputs):
+            continue  # a tensor that is also read is no plain output: the rest may be meant to stay
+        size = address.dtype.size
+        missing = int((ranges[:, 1] - ranges[:, 0]).sum())
+        where = axis_text(ranges, address.shape, size)
+        session.report(
+            "COVERAGE",
+            "output-not-written",
+            f"{name}: {where} were never written ({missing // size} of {address.length // size} elements). Check the number "
+            f"of blocks and how they split the work",
+            0,
+            tensor=f"{name}",
+            byte_range=(int(ranges[0, 0]), int(ranges[-1, 1])),
+            struck=True,
+        )
+    return {name: as_ranges(ranges) for name, ranges in gaps.items()}
+
+
+def _report_conflict(
+    session: Session, kind: str, buffer: GmBuffer, first: Any, second: Any, low: int, high: int
+) -> None:
+    first_item, second_item = first[3], second[3]
+    verb = "write" if kind == "WAW" else "write and read"
+    session.report(
+        "RACE",
+        f"race-blocks-{kind.lower()}",
+        f"blocks {first[0]} and {second[0]} {verb} the same bytes of {buffer.name}, {low} to {high}, and nothing orders "
+        f"blocks [{kind}]\n"
+        f"  {first_item.name:<12} {messages.place(session.sites[first_item.site])}  block {first[0]}\n"
+        f"  {second_item.name:<12} {messages.place(session.sites[second_item.site])}  block {second[0]}\n"
+        f"  let each block own its part of {buffer.name}",
+        second_item.site,
+        session.log.cores[second_item.core].name,
+        second_item.pipe.name,
+        buffer.name,
+        (low, high),
+    )

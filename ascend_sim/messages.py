@@ -1,0 +1,148 @@
+"""The wording of findings that involve more than one place: races and deadlocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ascend_sim.errors import Finding
+from ascend_sim.trace import Item, Kind, Site
+from isa.types import Pipe, Space
+
+if TYPE_CHECKING:
+    from ascend_sim.core import Core
+    from isa.access import Access
+
+
+def place(site: Site) -> str:
+    """Return "kernel.py:41 in compute", with the path as short as it stays readable."""
+    if not site.frames:
+        return "the kernel"
+    file, line, function = site.frames[0]
+    return f"{short(file)}:{line} in {function}"
+
+
+def short(file: str) -> str:
+    """Return a path relative to the current directory where it is below it, else the bare name."""
+    path = Path(file)
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return path.name
+
+
+def where(access: Access) -> str:
+    """Return "UB[0:24576] (in_queue[0])" or "GM x[0:4096]"."""
+    if access.space is Space.GM:
+        return f"GM {access.name}[{access.low}:{access.high}]"
+    return f"{access.space.name}[{access.low}:{access.high}] ({access.name})"
+
+
+_VERBS = {
+    "RAW": ("reads", "may still be writing it"),
+    "WAR": ("overwrites", "may still be reading it"),
+    "WAW": ("overwrites", "may still be writing it"),
+}
+
+
+def race(
+    what: str, earlier: Item, later: Item, first: Access, second: Access, core: str, sites: list[Site]
+) -> str:
+    """Say which instruction may overtake which, on which bytes, and what would order them."""
+    verb, still = _VERBS[what]
+    lines = [
+        f"{later.name} {verb} {where(second)} while {earlier.name} {still} [{what}]",
+        f"  {later.name:<12} {place(sites[later.site])}  {core}.{later.pipe.name}",
+        f"  {earlier.name:<12} {place(sites[earlier.site])}  {core}.{earlier.pipe.name}  {where(first)}",
+        f"  {_cure(earlier.pipe, later.pipe, sites[earlier.site].line, sites[later.site].line)}",
+    ]
+    return "\n".join(lines)
+
+
+def _cure(earlier: Pipe, later: Pipe, first_line: int, second_line: int) -> str:
+    if earlier is later:
+        return (
+            f"instructions of pipe {later.name} overlap: put pipe_barrier(PIPE_{later.name}) between line {first_line} "
+            f"and line {second_line}"
+        )
+    event = f"{earlier.name}_{later.name}"
+    return (
+        f"nothing orders {earlier.name} before {later.name} here: set_flag({event}, id) after line {first_line}, "
+        f"wait_flag({event}, id) before line {second_line}; or let a queue's enque and deque do it"
+    )
+
+
+def deadlock(cores: list[Core], sites: list[Site], now: int) -> tuple[str, Finding]:
+    """Say who waits for what, and how many sets each wait got."""
+    lines = [f"deadlock at cycle {now}: nothing can move any more"]
+    first: tuple[Core, Item] | None = None
+    for core in cores:
+        if core.program is None:
+            continue
+        for item, text in _blocked(core, sites):
+            lines.append(f"  {core.name}.{item.pipe.name:<5} {text}")
+            if first is None:
+                first = (core, item)
+    finding = Finding("DEADLOCK", "deadlock", "\n".join(lines), struck=True)
+    if first is not None:
+        core, item = first
+        site = sites[item.site]
+        finding.file, finding.line = site.file, site.line
+        finding.core, finding.pipe = core.name, item.pipe.name
+    return finding.message, finding
+
+
+def _blocked(core: Core, sites: list[Site]) -> list[tuple[Item, str]]:
+    found = []
+    for pipe in core.pipes.values():
+        if pipe.blocked is not None:
+            found.append((pipe.blocked, _wait_text(core, pipe.blocked, sites)))
+    if core.waiting_flag is not None:
+        found.append((core.waiting_flag, _wait_text(core, core.waiting_flag, sites)))
+    elif core.items:
+        item = core.items[0]
+        if core.waiting_for is not None:
+            text = f"cannot issue {item.name} ({place(sites[item.site])}): the queue of {core.waiting_for.pipe.name} is full"
+        elif item.name == "end":
+            text = "has reached the kernel's end and waits for the pipes above"
+        else:
+            text = f"waits in {item.name} ({place(sites[item.site])}) for the pipes above"
+        found.append((item, text))
+    return found
+
+
+def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
+    if item.kind is not Kind.WAIT_FLAG or item.event is None:
+        return f"waits in {item.name} ({place(sites[item.site])})"
+    sets = [
+        other
+        for other in core.log.items
+        if other.kind is Kind.SET_FLAG and other.event is item.event and other.event_id == item.event_id
+    ]
+    waits = [
+        other
+        for other in core.log.items
+        if other.kind is Kind.WAIT_FLAG
+        and other.event is item.event
+        and other.event_id == item.event_id
+        and other.index <= item.index
+    ]
+    fired = sum(1 for other in sets if other.end >= 0)
+    text = (
+        f"waits at {place(sites[item.site])} for {item.event.name} id {item.event_id}: this is wait number {len(waits)}, "
+        f"the flag was set {fired} time{'s' if fired != 1 else ''}"
+    )
+    pending = [other for other in sets if other.end < 0]
+    if pending:
+        text += f"; the next set is at {place(sites[pending[0].site])}, queued behind what waits"
+    else:
+        near = [
+            other
+            for other in core.log.items
+            if other.kind is Kind.SET_FLAG and other.event is item.event and other.event_id != item.event_id
+        ]
+        if near:
+            text += f"; a set of id {near[-1].event_id} is at {place(sites[near[-1].site])}"
+        else:
+            text += f"; nothing sets it: add set_flag({item.event.name}, {item.event_id}) before this wait"
+    return text

@@ -1,0 +1,275 @@
+"""Pipes of one core: in-order queues of instructions, flags and barriers.
+
+A pipe handles its items in order and works ahead of the clock as far as everything it depends on is known;
+only transfers, whose end the memory system decides, make it wait. Data moves at the simulated time all the
+same: sources are read when an instruction starts, results are written when it retires.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from ascend_sim.agenda import READ, RETIRE
+from ascend_sim.cost import Price, vector_price, whole
+from ascend_sim.trace import Cause, Item, Kind, MemoryCause
+from isa.types import Pipe
+
+if TYPE_CHECKING:
+    from ascend_sim.core import Core
+    from ascend_sim.gm import Port, Transfer
+
+_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
+
+
+class Flag:
+    """One flag: raised tokens with the cycle from which a wait sees them, and who waits."""
+
+    __slots__ = ("sets", "tokens", "waiter", "waits")
+
+    def __init__(self) -> None:
+        self.tokens: deque[tuple[int, Item]] = deque()
+        self.waiter: Any = None
+        self.sets: list[Item] = []
+        self.waits = 0
+
+
+class PipeQueue:
+    """One pipe. `accept` is when it may handle its next item, `landed` when all it has started is visible."""
+
+    __slots__ = (
+        "accept", "blocked", "core", "depth", "entered", "flying", "landed", "left", "pipe", "queue", "queued",
+        "rank", "ring",
+    )  # fmt: skip
+
+    def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int) -> None:
+        self.core = core
+        self.pipe = pipe
+        self.depth = depth
+        self.rank = rank
+        self.reset(0)
+
+    def reset(self, time: int) -> None:
+        """Empty the pipe at the start of a block."""
+        self.queue: deque[Item] = deque()
+        self.flying: deque[Item] = deque()  # started, end not known yet; with the sets behind them
+        self.ring = [time] * self.depth  # when the item that used this slot left the queue
+        self.entered = 0
+        self.left = 0
+        self.accept = time
+        self.landed = time
+        self.blocked: Item | None = None
+        self.queued = False  # on the core's list of pipes to look at
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is queued or under way with an unknown end."""
+        return not self.queue and not self.flying and self.blocked is None
+
+    def advance(self) -> None:
+        """Handle items until the queue is empty or the next one depends on something unknown."""
+        queue = self.queue
+        core = self.core
+        while queue:
+            item = queue[0]
+            issue = item.issue
+            head = issue if issue > self.accept else self.accept
+            kind = item.kind
+            item.head = head
+            if kind is _INSTRUCTION:
+                queue.popleft()
+                item.start = head
+                self._leave(head)
+                self.begin(item, head)
+                if self.blocked is not None:
+                    return
+            elif kind is _SET:
+                queue.popleft()
+                item.start = head
+                self.accept = head
+                self._leave(head)
+                if self.flying:
+                    self.flying.append(item)
+                else:
+                    core.fire(item, (head if head > self.landed else self.landed) + core.set_cycles)
+            elif kind is _WAIT:
+                flag = core.flags.get((item.event, item.event_id))
+                if flag is None or not flag.tokens:
+                    core.flag(item.event, item.event_id).waiter = self
+                    self.blocked = item
+                    return
+                visible, item.partner = flag.tokens.popleft()
+                self._release(item, head if head > visible else visible)
+            else:
+                if self.flying:
+                    self.blocked = item
+                    return
+                self._release(item, head if head > self.landed else self.landed)
+
+    def _release(self, item: Item, time: int) -> None:
+        self.queue.popleft()
+        item.start = item.accept = item.end = time
+        self.accept = time
+        self._leave(time)
+
+    def _leave(self, time: int) -> None:
+        self.ring[self.left % self.depth] = time
+        self.left += 1
+        if self.core.waiting_for is self:
+            self.core.wake_scalar()
+
+    def begin(self, item: Item, start: int) -> None:
+        """Start an instruction. Subclasses decide its interval and its end."""
+        raise NotImplementedError
+
+    def land(self, item: Item, end: int) -> None:
+        """Record the end of an instruction whose end is known, in order behind those that are still flying."""
+        item.end = end
+        if self.flying:
+            self.flying.append(item)
+        elif end > self.landed:
+            self.landed = end
+        else:
+            item.end = self.landed
+
+    def drain(self) -> None:
+        """Retire what is known at the head of `flying`, and fire the sets behind it."""
+        core = self.core
+        flying = self.flying
+        while flying and (flying[0].end >= 0 or flying[0].kind is _SET):
+            item = flying.popleft()
+            if item.kind is _SET:
+                core.fire(item, max(item.head, self.landed) + core.set_cycles)
+                continue
+            if item.end < self.landed:
+                item.end = self.landed
+            self.landed = item.end
+        if self.blocked is not None and self.blocked.kind is _BARRIER and not flying:
+            self.blocked = None
+            core.look_at(self)
+        if not flying and core.waiting_all:
+            core.wake_scalar()
+
+
+class VectorPipe(PipeQueue):
+    """Pipe V: the next instruction may start when the repeats have passed; results land after the drain."""
+
+    __slots__ = ()
+
+    def begin(self, item: Item, start: int) -> None:
+        """Start a vector instruction: everything about it is known at once."""
+        call = item.call
+        price: Price = call.price
+        if price is None:
+            price = call.price = vector_price(call, self.core.chip)
+        self.accept = item.accept = start + price.interval
+        item.end = end = start + price.duration
+        if end > self.landed:
+            self.landed = end
+        else:
+            item.end = end = self.landed
+        if price.conflict:
+            lead = start + price.lead
+            item.parts = (
+                (Cause.BUSY, None, lead),
+                (Cause.BANK_CONFLICT, None, lead + price.conflict),
+                (Cause.BUSY, None, end),
+            )
+        if self.core.numerics and call.writes:
+            self.core.agenda.at(start, READ, self.rank, self._read, item)
+
+    def _read(self, item: Item) -> None:
+        result = item.call.start(self.core.memories)
+        self.core.agenda.at(item.end, RETIRE, self.rank, self._write, (item.call, result))
+
+    def _write(self, done: tuple[Any, Any]) -> None:
+        call, result = done
+        call.retire(self.core.memories, result)
+
+
+class MovePipe(PipeQueue):
+    """MTE2 or MTE3: instructions start in order, their bytes go through the core's port to GM.
+
+    A load lets its successor start after the issue interval: latencies overlap, bytes queue behind. A store holds
+    the pipe until its bytes are out.
+    """
+
+    __slots__ = ("_results", "interval", "port")
+
+    def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
+        super().__init__(core, pipe, depth, rank)
+        self.port = port
+        self.interval = whole(core.chip.gm.move_issue)
+        self._results: dict[Item, Any] = {}
+
+    def begin(self, item: Item, start: int) -> None:
+        """Start a transfer; the memory system will tell its end."""
+        self.accept = item.accept = start + self.interval
+        if not item.call.writes:
+            self.land(item, start + self.interval)
+            return
+        self.flying.append(item)
+        if self.port.write:
+            self.blocked = item
+        self.core.agenda.at(start, READ, self.rank, self._request, item)
+
+    def _request(self, item: Item) -> None:
+        call = item.call
+        core = self.core
+        if core.numerics:
+            self._results[item] = call.start(core.memories)
+        access = call.writes[0] if self.port.write else call.reads[0]
+        core.memory.request(self, self.port, item, access, item.start)
+
+    def done(self, transfer: Transfer, now: int) -> None:
+        """Take the end of a transfer: retire it, let what waited behind it go on."""
+        item = transfer.item
+        core = self.core
+        end = now
+        if self.port.write:
+            end = max(now, item.start + core.write_latency)
+            self.accept = item.accept = max(now, item.accept)
+            self.blocked = None
+        item.end = end
+        item.parts = _parts(transfer, now, end, self.port.limit, core)
+        if core.numerics:
+            core.agenda.at(end, RETIRE, self.rank, self._write, item)
+        self.drain()
+        core.look_at(self)
+        core.pump()
+
+    def _write(self, item: Item) -> None:
+        item.call.retire(self.core.memories, self._results.pop(item))
+
+
+def _parts(
+    transfer: Transfer, now: int, end: int, limit: float, core: Core
+) -> tuple[tuple[Cause, MemoryCause | None, int], ...]:
+    """Say what a transfer's cycles were spent on: latency, misses, sharing, and moving bytes at its own rate."""
+    start = transfer.item.start
+    arrival = transfer.arrival
+    began = transfer.began
+    memory = Cause.MEMORY
+    parts = [(memory, MemoryCause.LATENCY, arrival - transfer.miss_latency)]
+    if transfer.miss_latency:
+        parts.append((memory, MemoryCause.L2_MISS, arrival))
+    if began > arrival:
+        parts.append((memory, MemoryCause.SHARE, began))
+    moving = whole(min(transfer.ideal, now - began))
+    alone = whole(min(max(transfer.alone, transfer.ideal), now - began))
+    shared_until = now - alone
+    if shared_until > began:
+        parts.append((memory, MemoryCause.SHARE, shared_until))
+    if now - moving > max(shared_until, began):
+        parts.append((memory, MemoryCause.L2_MISS, now - moving))
+    parts.append((Cause.BUSY, None, now))
+    if end > now:
+        parts.append((memory, MemoryCause.LATENCY, end))
+    result: list[tuple[Cause, MemoryCause | None, int]] = []
+    last = start
+    for cause, sub, until in parts:
+        if until > last:
+            result.append((cause, sub, until))
+            last = until
+    return tuple(result)
+

@@ -1,0 +1,420 @@
+"""A kernel's program on one core: the stream that its instructions go to.
+
+Runs in a greenlet. Each call becomes an `Item` with its call site; errors are raised right here, on the kernel's
+own line. Items wait in the core's list until the scalar unit gets to them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextvars import copy_context
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from greenlet import getcurrent, greenlet
+
+from ascend_sim import errors
+from ascend_sim.agenda import PROGRAM, READ, RETIRE
+from ascend_sim.auto_sync import AutoSync
+from ascend_sim.cost import whole
+from ascend_sim.errors import Finding, KernelError
+from ascend_sim.hazards import Order
+from ascend_sim.trace import Cause, Item, Kind
+from isa.instruction import Call
+from isa.stream import Registers, current
+from isa.types import EVENT_IDS, EVENT_PIPES, PIPES_OF, CoreKind, HardEvent, Pipe, Space
+
+if TYPE_CHECKING:
+    from ascend_sim.core import Core
+    from ascend_sim.session import Session
+    from isa.access import Access
+    from isa.faults import IsaFault
+    from isa.tensor import GlobalTensor, LocalTensor
+
+AHEAD = 256
+"""How many items the kernel's Python runs ahead of the scalar unit: enough to make greenlet switches rare."""
+
+_ERROR_OF_KIND: dict[str, type[KernelError]] = {
+    "ALIGNMENT": errors.AlignmentError,
+    "BOUNDS": errors.BoundsError,
+    "CAPACITY": errors.CapacityError,
+    "QUEUE": errors.QueueError,
+    "DEADLOCK": errors.DeadlockError,
+    "HOST": errors.HostError,
+    "FLAG_BALANCE": errors.SyncError,
+    "RACE": errors.RaceError,
+    "UNINIT": errors.UninitializedRead,
+}
+
+
+class ScalarCall:
+    """Something that the scalar unit itself does: `cost(core)` cycles, then `action(core)`.
+
+    `wanted` says that the program waits for the action's value.
+    """
+
+    __slots__ = ("action", "bytes", "cost", "name", "phase", "text", "wanted", "work")
+
+    def __init__(
+        self,
+        name: str,
+        cost: Callable[[Core], int],
+        action: Callable[[Core], Any] | None = None,
+        *,
+        phase: int = READ,
+        wanted: bool = False,
+        text: str = "",
+    ) -> None:
+        self.name = name
+        self.cost = cost
+        self.action = action
+        self.phase = phase
+        self.wanted = wanted
+        self.text = text
+        self.bytes = 0
+        self.work = 0
+
+    def cycles(self, core: Core) -> int:
+        """Return what the scalar unit spends on it."""
+        return self.cost(core)
+
+    def detail(self) -> str:
+        """Describe it for traces."""
+        return self.text
+
+
+class Program:
+    """One block of a kernel on one core, as a stream."""
+
+    def __init__(self, session: Session, core: Core, block: int, body: Callable[[], None]) -> None:
+        self.session = session
+        self.core = core
+        self.block = block
+        self.calls: dict[Any, Call] = session.calls
+        self.registers = Registers()
+        self.core_kind = core.kind
+        self.tpipe: Any = None
+        self.events: dict[HardEvent, list[int]] = {}
+        self.failure: BaseException | None = None
+        self.phase = 0
+        self.order = Order(self) if session.checks != "off" else None
+        self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
+        self._body = body
+        self._items = core.items
+        self._log = core.log.items
+        self._index = len(core.log.items)
+        self._greenlet = greenlet(self._run)
+        self._greenlet.gr_context = copy_context()
+
+    # ---- the greenlet -----------------------------------------------------------------------
+
+    def _run(self, _: Any = None) -> None:
+        current.set(self)
+        try:
+            self._body()
+            if self.tpipe is not None:
+                self.tpipe.close()
+        except BaseException as error:  # noqa: BLE001  raised again by the launch, when its time has come
+            self.failure = error
+            self._scalar(ScalarCall("fault", lambda _: 0, self._fail, phase=PROGRAM), log=False)
+            return
+        item = self._new(Pipe.S, Kind.BARRIER, "end", 0, log=False)
+        self._items.append(item)
+        self._scalar(ScalarCall("end", lambda _: 0, lambda core: core.finish_block(), phase=PROGRAM), log=False)
+
+    def _fail(self, _: Core) -> None:
+        assert self.failure is not None
+        raise self.failure
+
+    def resume(self, value: Any) -> None:
+        """Run the kernel's Python until it is far enough ahead, wants a value, or ends."""
+        if self._greenlet.dead:
+            return
+        self._greenlet.switch(value)
+
+    def _give_way(self) -> Any:
+        return getcurrent().parent.switch()  # type: ignore[union-attr]
+
+    def on_end(self, core: Core, time: int) -> None:
+        """Tell the session that the block is over."""
+        self.session.block_done(self, core, time)
+
+    # ---- items ------------------------------------------------------------------------------
+
+    def site(self) -> int:
+        """Return the index of the call site: the kernel's frames, innermost first."""
+        frame: FrameType | None = sys._getframe(2)
+        key: list[Any] = []
+        while frame is not None and frame.f_code is not _RUN_CODE:
+            key.append(frame.f_code)
+            key.append(frame.f_lasti)
+            frame = frame.f_back
+        return self.session.site(tuple(key), sys._getframe(2), _RUN_CODE)
+
+    def _new(self, pipe: Pipe, kind: Kind, name: str, site: int, *, log: bool = True) -> Item:
+        item = Item(self.core.index, self._index, pipe, kind, name, site)
+        item.phase = self.phase
+        self._index += 1
+        if log:
+            self._log.append(item)
+        return item
+
+    def _append(self, item: Item) -> None:
+        if self.order is not None:
+            self.order.issue(item)
+        items = self._items
+        items.append(item)
+        if len(items) >= AHEAD:
+            self._give_way()
+
+    def issue(self, call: Call) -> None:
+        """Take a bound instruction."""
+        if call.pipe not in self.core.pipes:
+            raise errors.UnsupportedError(f"{call.name}: pipe {call.pipe.name} of a cube core is not simulated yet")
+        site = self.site()
+        if self.auto is not None:
+            self.auto.before(call, site)
+        item = self._new(call.pipe, Kind.INSTRUCTION, call.name, site)
+        item.call = call
+        item.bytes = call.bytes
+        item.work = call.work
+        if call.writes:
+            target = call.writes[0]
+            if target.buffer is not None:
+                self.session.written_buffers.add(target.buffer.index)
+            elif target.owner is not None and target.owner.freed_at is not None:
+                self._use_after_free(call, target, site)
+            for access in call.reads:
+                owner = access.owner
+                if owner is not None and owner.freed_at is not None:
+                    self._use_after_free(call, access, site)
+        if call.lint is not None:
+            kind, code, message = call.lint
+            self.session.report(kind, code, message, site, self.core.name, call.pipe.name)
+        self._append(item)
+
+    def _use_after_free(self, call: Call, access: Access, site: int) -> None:
+        self.session.report(
+            "QUEUE",
+            "use-after-free",
+            f"{call.name} uses {access.name} after free_tensor at {self.session.where_text(access.owner.freed_at)}: the next "
+            f"alloc_tensor may hand its bytes to somebody else. Free it after its last use",
+            site,
+            self.core.name,
+            call.pipe.name,
+            access.name,
+            (access.low, access.high),
+        )
+
+    def set_flag(self, event: HardEvent, event_id: int, *, inserted: bool = False, site: int | None = None) -> None:
+        """Queue a set in the event's first pipe."""
+        source, target = EVENT_PIPES[event]
+        site = self.site() if site is None else site
+        if not self._flag_works(event, source, target, "set_flag", site):
+            return
+        item = self._new(source, Kind.SET_FLAG, "set_flag", site)
+        item.event, item.event_id, item.inserted = event, event_id, inserted
+        self._append(item)
+
+    def wait_flag(
+        self,
+        event: HardEvent,
+        event_id: int,
+        cause: Cause = Cause.FLAG,
+        *,
+        inserted: bool = False,
+        site: int | None = None,
+    ) -> None:
+        """Queue a wait in the event's second pipe."""
+        source, target = EVENT_PIPES[event]
+        site = self.site() if site is None else site
+        if source is target:
+            return  # the set was a barrier
+        if not self._flag_works(event, source, target, "wait_flag", site):
+            return
+        item = self._new(target, Kind.WAIT_FLAG, "wait_flag", site)
+        item.event, item.event_id, item.cause, item.inserted = event, event_id, cause, inserted
+        self._append(item)
+
+    def _flag_works(self, event: HardEvent, source: Pipe, target: Pipe, name: str, site: int) -> bool:
+        if source is target:
+            self._barrier(source, site)
+            return False
+        pipes = PIPES_OF[self.core_kind]
+        if source in pipes and target in pipes:
+            return True
+        self.session.report(
+            "STATE",
+            "flag-without-effect",
+            f"{name}({event.name}) has no effect on a {'vector' if self.core_kind is CoreKind.AIV else 'cube'} core, "
+            f"which has no {(source if source not in pipes else target).name} pipe",
+            site,
+            self.core.name,
+            "S",
+        )
+        return False
+
+    def pipe_barrier(self, pipe: Pipe | None) -> None:
+        """Queue a barrier of one pipe, or stop the scalar unit until all pipes are empty."""
+        site = self.site()
+        if pipe is None:
+            item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", site)
+            item.cause = Cause.BARRIER
+            self._append(item)
+        elif pipe in self.core.pipes:
+            self._barrier(pipe, site)
+
+    def _barrier(self, pipe: Pipe, site: int, *, inserted: bool = False) -> None:
+        item = self._new(pipe, Kind.BARRIER, "pipe_barrier", site)
+        item.cause = Cause.BARRIER
+        item.inserted = inserted
+        self._append(item)
+
+    def insert_barrier(self, pipe: Pipe, site: int) -> None:
+        """Queue a barrier that automatic synchronisation asks for."""
+        self._barrier(pipe, site, inserted=True)
+
+    # ---- the scalar unit --------------------------------------------------------------------
+
+    def _scalar(
+        self, call: ScalarCall, site: int = 0, access: Access | None = None, *, write: bool = False, log: bool = True
+    ) -> Any:
+        item = self._new(Pipe.S, Kind.INSTRUCTION, call.name, site, log=log)
+        item.call = call
+        if access is not None and self.order is not None:
+            self.order.scalar(item, access, write=write)
+        self._items.append(item)
+        if call.wanted:
+            return self._give_way()
+        return None
+
+    def spend(self, name: str, cycles: float) -> None:
+        """Let the scalar unit work for some cycles."""
+        self._scalar(ScalarCall(name, lambda _: whole(cycles)), self.site())
+
+    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
+        """Read one element at the simulated time of the access."""
+        site = self.site()
+        if self.auto is not None:
+            self.auto.before_scalar(access, site, write=False)
+        if not self.session.numerics:
+            self._refuse_unknown(tensor, access, site)
+        call = ScalarCall(
+            "get_value",
+            _scalar_cost(access),
+            lambda core: access.view(_bytes(core, access))[0].item(),
+            wanted=True,
+            text=f"src:{access.space.name} {access.name}[{access.low}:{access.high}]",
+        )
+        return self._scalar(call, site, access)  # type: ignore[no-any-return]
+
+    def _refuse_unknown(self, tensor: GlobalTensor | LocalTensor, access: Access, site: int) -> None:
+        if access.buffer is None or access.buffer.index in self.session.written_buffers:
+            raise errors.UnsupportedError(
+                f"get_value reads {tensor.name}, which the kernel computes: with numerics off there is no value. Run "
+                f"with numerics on{self.session.where(site)}"
+            )
+
+    def store_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access, value: float) -> None:
+        """Write one element at the simulated time of the access."""
+        site = self.site()
+        if self.auto is not None:
+            self.auto.before_scalar(access, site, write=True)
+        if access.buffer is not None:
+            self.session.written_buffers.add(access.buffer.index)
+
+        def store(core: Core) -> None:
+            if core.numerics:
+                access.view(_bytes(core, access))[0] = value
+
+        self._scalar(
+            ScalarCall(
+                "set_value",
+                _scalar_cost(access),
+                store,
+                phase=RETIRE,
+                text=f"dst:{access.space.name} {access.name}[{access.low}:{access.high}]",
+            ),
+            site,
+            access,
+            write=True,
+        )
+
+    def cycle_counter(self) -> int:
+        """Return the cycle at which the scalar unit gets here."""
+        call = ScalarCall(
+            "get_system_cycle", lambda core: core.flag_cost, lambda core: core.time, phase=PROGRAM, wanted=True
+        )
+        return self._scalar(call, self.site())  # type: ignore[no-any-return]
+
+    # ---- event ids --------------------------------------------------------------------------
+
+    def take_event(self, event: HardEvent, label: str) -> int:
+        """Take the lowest free id of an event from the framework's pool."""
+        used = self.events.setdefault(event, [])
+        for event_id in range(EVENT_IDS):
+            if event_id not in used:
+                used.append(event_id)
+                return event_id
+        self.error(
+            "QUEUE",
+            "no-event-id",
+            f"{label}: all {EVENT_IDS} ids of {event.name} are in use. An id comes back at the wait that belongs to it "
+            f"(deque, or the next alloc_tensor of the block)",
+        )
+        raise AssertionError
+
+    def peek_event(self, event: HardEvent) -> int:
+        """Return the lowest free id of an event."""
+        used = self.events.get(event, [])
+        return next((event_id for event_id in range(EVENT_IDS) if event_id not in used), EVENT_IDS - 1)
+
+    def release_event(self, event: HardEvent, event_id: int) -> None:
+        """Give an id back to the pool."""
+        used = self.events.get(event, [])
+        if event_id in used:
+            used.remove(event_id)
+
+    # ---- errors and names -------------------------------------------------------------------
+
+    def capacity(self, space: Space) -> int:
+        """Return the size of a memory of this core in bytes; 0 where it has none."""
+        memory = self.core.memories.get(space)
+        return memory.nbytes if memory is not None else 0
+
+    def fault(self, fault: IsaFault) -> None:
+        """Raise a fault of the instruction set as the kernel's error, with its place."""
+        self.error(fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe)
+
+    def error(
+        self,
+        kind: str,
+        code: str,
+        message: str,
+        tensor: str = "",
+        byte_range: tuple[int, int] | None = None,
+        pipe: str = "",
+    ) -> None:
+        """Raise a KernelError of the class that belongs to the kind of finding."""
+        site = self.site()
+        place = self.session.sites[site]
+        where = f"\n  at {self.session.where_text(site)}, {self.core.name}" + (f", pipe {pipe}" if pipe else "")
+        finding = Finding(
+            kind, code, message, place.file, place.line, self.core.name, pipe, tensor, byte_range, struck=True
+        )
+        raise _ERROR_OF_KIND.get(kind, errors.OperandError)(message + where, finding)
+
+
+_RUN_CODE: CodeType = Program._run.__code__
+
+
+def _bytes(core: Core, access: Access) -> Any:
+    return access.buffer.data if access.buffer is not None else core.memories[access.space]
+
+
+def _scalar_cost(access: Access) -> Callable[[Core], int]:
+    if access.buffer is not None:
+        return lambda core: core.scalar_gm_cycles(access.buffer, access.low)
+    return lambda core: whole(core.chip.scalar.ub_access)
+

@@ -1,0 +1,121 @@
+"""The result of a launch: outputs, cycles, findings, and the summary that reports are made of."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ascend_sim.errors import Finding, exit_code
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ascend_sim.config import Chip
+    from ascend_sim.trace import Log
+
+
+class Outputs(list[Any]):
+    """The arrays that a kernel wrote, in argument order; `outputs["z"]` finds one by its parameter's name."""
+
+    def __init__(self, named: dict[str, Any]) -> None:
+        super().__init__(named.values())
+        self.named = named
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self.named[key]
+        return super().__getitem__(key)
+
+    def keys(self) -> list[str]:
+        """Return the names."""
+        return list(self.named)
+
+
+class Run:
+    """One finished launch (or, on `KernelError.run`, one that was cut short)."""
+
+    def __init__(
+        self,
+        op: str,
+        chip: Chip,
+        log: Log,
+        findings: list[Finding],
+        outputs: Outputs,
+        *,
+        blocks: int,
+        options: dict[str, Any],
+        coverage: dict[str, list[tuple[int, int]]],
+        memory: dict[str, int],
+    ) -> None:
+        self.op = op
+        self.chip = chip
+        self.log = log
+        self.findings = findings
+        self.outputs = outputs
+        self.blocks = blocks
+        self.options = options
+        self.coverage = coverage
+        self.memory = memory
+        self.numerics: dict[str, Any] | None = None
+        self.extra: dict[str, Any] = {}
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from the launch to the last core's end, launch cost included."""
+        return self.log.cycles
+
+    @property
+    def time_us(self) -> float:
+        """The same in microseconds."""
+        return self.chip.us(self.log.cycles)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that belongs to the findings."""
+        return exit_code(self.findings)
+
+    @cached_property
+    def pipes(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Busy, wait and idle cycles, counts and bytes of each pipe of each core."""
+        from ascend_sim.report.ledger import pipe_totals  # noqa: PLC0415  reports are made on demand
+
+        return pipe_totals(self.log)
+
+    def stalls(self) -> dict[str, int]:
+        """Return the cycles of every cause but busy, summed over pipes and cores."""
+        from ascend_sim.report.ledger import stall_totals  # noqa: PLC0415  reports are made on demand
+
+        return stall_totals(self.pipes)
+
+    def set_numerics(self, numerics: dict[str, Any]) -> None:
+        """Attach the comparison with a reference."""
+        self.numerics = numerics
+        self.__dict__.pop("summary", None)
+
+    def add_finding(self, finding: Finding) -> None:
+        """Attach a finding of the operator's own."""
+        self.findings.append(finding)
+        self.__dict__.pop("summary", None)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What summary.json holds."""
+        from ascend_sim.report.summary import build_summary  # noqa: PLC0415  reports are made on demand
+
+        extra = {"op": self.op, "block_dim": self.blocks, "options": self.options, "memory": self.memory, **self.extra}
+        return build_summary(self.log, self.chip, self.findings, self.numerics, extra)
+
+    def save(self, directory: str | None = None) -> Any:
+        """Write the run folder and return its path."""
+        from ascend_sim.report.folder import write_run_folder  # noqa: PLC0415  reports are made on demand
+
+        return write_run_folder(self, directory)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(sorted({finding.kind for finding in self.findings})) or "no findings"
+        return f"<Run {self.op} on {self.chip.name}: {self.cycles} cycles, {self.time_us:.2f} us, {kinds}>"
+
+
+def as_ranges(ranges: np.ndarray[Any, np.dtype[np.int64]]) -> list[tuple[int, int]]:
+    """Return byte ranges as a list of (first, past last)."""
+    return [(int(low), int(high)) for low, high in ranges]

@@ -1,0 +1,283 @@
+"""One launch: builds the machine, starts the blocks, runs the clock, gathers what there is to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascend_sim import messages
+from ascend_sim.agenda import PROGRAM, Agenda
+from ascend_sim.core import Core
+from ascend_sim.errors import DeadlockError, Finding, KernelError, RaceError, UninitializedRead
+from ascend_sim.gm import GlobalMemory
+from ascend_sim.program import Program
+from ascend_sim.trace import CoreLog, Item, Log, Site
+from isa.types import CoreKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import CodeType, FrameType
+
+    from ascend_sim.config import Chip
+    from ascend_sim.hazards import _Entry
+    from isa.access import Access
+    from isa.instruction import Call
+
+_STOPPING = {"RACE": RaceError, "UNINIT": UninitializedRead}
+MAX_PAIRS = 4096
+"""Pairs of racing instructions kept for each finding, to say whether the hazard struck."""
+
+
+class Session:
+    """Everything of one launch that is not one core's own."""
+
+    def __init__(
+        self,
+        chip: Chip,
+        *,
+        blocks: int,
+        physical_cores: int,
+        numerics: bool,
+        checks: str,
+        warm: bool,
+        auto_sync: bool,
+        shuffle: int | None,
+        library: tuple[Path, ...],
+    ) -> None:
+        self.chip = chip
+        self.blocks = blocks
+        self.numerics = numerics
+        self.checks = checks
+        self.auto_sync = auto_sync
+        self.calls: dict[Any, Call] = {}
+        self.agenda = Agenda(shuffle)
+        self.memory = GlobalMemory(chip, self.agenda, warm=warm)
+        self.log = Log(chip.name, chip.clock_mhz)
+        self.sites = self.log.sites
+        self.sites.append(Site(()))
+        self.findings: dict[Any, Finding] = {}
+        self.written_buffers: set[int] = set()
+        self.gm_accesses: list[tuple[int, Access, bool, Item]] = []
+        self.phases = {"": 0}
+        self.cores: list[Core] = []
+        self._physical = physical_cores
+        self._sites: dict[tuple[Any, ...], int] = {}
+        self._places: dict[Site, int] = {self.sites[0]: 0}
+        self._library = tuple(str(path) for path in library)
+        self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
+        self._queue: list[int] = []
+        self._body: Callable[[int], Callable[[], None]] = lambda _: lambda: None
+        self._done = 0
+
+    # ---- call sites -------------------------------------------------------------------------
+
+    def site(self, key: tuple[Any, ...], frame: FrameType | None, root: CodeType) -> int:
+        """Return the index of a call site; frames inside the simulator itself are left out."""
+        index = self._sites.get(key)
+        if index is None:
+            frames = []
+            while frame is not None and frame.f_code is not root:
+                name = frame.f_code.co_filename
+                if not name.startswith(self._library):
+                    frames.append((name, frame.f_lineno, frame.f_code.co_name))
+                frame = frame.f_back
+            site = Site(tuple(frames))
+            index = self._places.get(site)
+            if index is None:
+                index = self._places[site] = len(self.sites)
+                self.sites.append(site)
+            self._sites[key] = index
+        return index
+
+    def where_text(self, site: int) -> str:
+        """Return "kernel.py:41 in compute" for messages."""
+        return messages.place(self.sites[site])
+
+    def where(self, site: int) -> str:
+        """Return the place as a line of its own."""
+        return f"\n  at {self.where_text(site)}"
+
+    # ---- findings ---------------------------------------------------------------------------
+
+    def report(
+        self,
+        kind: str,
+        code: str,
+        message: str,
+        site: int,
+        core: str = "",
+        pipe: str = "",
+        tensor: str = "",
+        byte_range: tuple[int, int] | None = None,
+        struck: bool | None = None,
+    ) -> None:
+        """Record a finding once for each place; raise it where the launch asked for errors."""
+        if self.checks == "off":
+            return
+        key = (code, site)
+        known = self.findings.get(key)
+        if known is not None:
+            known.hits += 1
+            return
+        place = self.sites[site]
+        finding = Finding(kind, code, message, place.file, place.line, core, pipe, tensor, byte_range, struck)
+        self._record(key, finding)
+
+    def _record(self, key: Any, finding: Finding) -> None:
+        self.findings[key] = finding
+        if self.checks == "error" and finding.kind not in ("INFO", "PERF"):
+            place = f"\n  at {finding.file}:{finding.line}, {finding.core}, pipe {finding.pipe}" if finding.file else ""
+            raise _STOPPING.get(finding.kind, KernelError)(finding.message + place, finding)
+
+    def race(self, program: Program, entry: _Entry, item: Item, access: Access, write: bool) -> None:
+        """Record two accesses that nothing orders, once for each pair of places."""
+        what = ("RAW" if entry.write else "WAR") if not (write and entry.write) else "WAW"
+        earlier = entry.item
+        key = ("race", what, earlier.site, item.site, earlier.name, item.name)
+        pairs = self._pairs.setdefault(key, [])
+        if len(pairs) < MAX_PAIRS:
+            pairs.append((what, earlier, item))
+        known = self.findings.get(key)
+        if known is not None:
+            known.hits += 1
+            return
+        message = messages.race(what, earlier, item, entry.access, access, program.core.name, self.sites)
+        place = self.sites[item.site]
+        finding = Finding(
+            "RACE",
+            f"race-{what.lower()}",
+            message,
+            place.file,
+            place.line,
+            program.core.name,
+            item.pipe.name,
+            access.name,
+            (max(access.low, entry.access.low), min(access.high, entry.access.high)),
+        )
+        other = self.sites[earlier.site]
+        finding.related.append(
+            {"file": other.file, "line": other.line, "pipe": earlier.pipe.name, "instruction": earlier.name}
+        )
+        self._record(key, finding)
+
+    def note_gm(self, block: int, access: Access, write: bool, item: Item) -> None:
+        """Remember an access to GM: blocks are compared, and outputs looked over, when all is done."""
+        self.gm_accesses.append((block, access, write, item))
+
+    # ---- running ----------------------------------------------------------------------------
+
+    def run(self, body: Callable[[int], Callable[[], None]], kind: CoreKind) -> None:
+        """Run all blocks of a kernel; blocks beyond the cores follow on the core that is free first."""
+        self._body = body
+        launch = self.chip.launch
+        started = min(self.blocks, self._physical)
+        for index in range(started):
+            vector = kind is CoreKind.AIV
+            name = f"core{index // 2}.aiv{index % 2}" if vector else f"core{index}.aic"
+            log = CoreLog(name, kind)
+            self.log.cores.append(log)
+            cluster = index // 2 if vector else index
+            self.cores.append(
+                Core(
+                    self.chip,
+                    self.agenda,
+                    self.memory,
+                    log,
+                    index=index,
+                    rank=index,
+                    cluster=cluster,
+                    numerics=self.numerics,
+                )
+            )
+        head = launch.base_us / 2
+        for index, core in enumerate(self.cores):
+            time = self.chip.cycles(head + launch.per_core_us * (index + 1))
+            self.agenda.at(time, PROGRAM, core.scalar_rank, self._start, (core, index))
+        self._queue = list(range(started, self.blocks))
+        self.log.launch_cycles = self.chip.cycles(head + launch.per_core_us * started) + self._tail_cycles()
+        with np.errstate(all="ignore"):
+            self.agenda.run()
+        if self._done < self.blocks:
+            self._deadlock()
+        self.log.cycles = max(core.log.end for core in self.cores) + self._tail_cycles()
+
+    def _tail_cycles(self) -> int:
+        return self.chip.cycles(self.chip.launch.base_us / 2)
+
+    def _start(self, what: tuple[Core, int]) -> None:
+        core, block = what
+        program = Program(self, core, block, self._body(block))
+        core.start_block(program, self.agenda.now)
+
+    def block_done(self, program: Program, core: Core, time: int) -> None:
+        """Check what the block leaves behind and start the next one on this core."""
+        self._done += 1
+        self._leftovers(core)
+        if self._queue:
+            block = self._queue.pop(0)
+            begin = time + self.chip.cycles(self.chip.launch.per_core_us)
+            self.agenda.at(max(begin, self.agenda.now + 1), PROGRAM, core.scalar_rank, self._start, (core, block))
+
+    def _leftovers(self, core: Core) -> None:
+        for (event, event_id), flag in core.flags.items():
+            if flag.tokens and event is not None:
+                item = flag.tokens[0][1]
+                self.report(
+                    "FLAG_BALANCE",
+                    "flag-left-set",
+                    f"{event.name} id {event_id} is still set when the kernel ends: {len(flag.tokens)} more set_flag than "
+                    f"wait_flag. The next kernel's first wait on it passes too early. Add wait_flag({event.name}, "
+                    f"{event_id}) at the end, or drop the last set_flag",
+                    item.site,
+                    core.name,
+                    item.pipe.name,
+                )
+
+    def _deadlock(self) -> None:
+        message, finding = messages.deadlock(self.cores, self.sites, self.agenda.now)
+        self.log.cycles = self.agenda.now
+        raise DeadlockError(message, finding)
+
+    def abort(self) -> None:
+        """Cut the log at the present cycle: the kernel could not go on."""
+        now = self.agenda.now
+        for core in self.cores:
+            log = core.log
+            log.items = [item for item in log.items if 0 <= item.start <= now]
+            for item in log.items:
+                if item.end < 0 or item.end > now:
+                    item.end = max(now, item.start)
+                    item.parts = None
+                item.accept = item.end if item.accept < 0 else min(item.accept, max(now, item.start))
+            if core.program is not None:
+                if not log.blocks:
+                    log.start = core.block_start
+                log.blocks.append((core.program.block, core.block_start, now))
+                log.end = now
+            log.stalls = [stall for stall in log.stalls if stall.start < now]
+            for stall in log.stalls:
+                stall.end = min(stall.end, now)
+        self.log.cores = [core for core in self.log.cores if core.blocks]
+        self.log.cycles = now
+
+    def finish(self) -> list[Finding]:
+        """Return the findings in a fixed order, with what only the whole run can tell."""
+        for key, pairs in self._pairs.items():
+            self.findings[key].struck = any(_struck(what, first, second) for what, first, second in pairs)
+        return sorted(
+            self.findings.values(), key=lambda f: (f.kind, f.code, f.file, f.line, f.core, f.pipe, f.tensor, f.message)
+        )
+
+
+def _struck(what: str, earlier: Item, later: Item) -> bool:
+    """Return whether the hazard changed what happened: the later access came before the earlier one was through."""
+    if later.start < 0 or earlier.start < 0:
+        return False
+    if what == "RAW":
+        return later.start < earlier.end or earlier.end < 0
+    if what == "WAR":
+        return 0 <= later.end <= earlier.start
+    return 0 <= later.end <= earlier.end
+
