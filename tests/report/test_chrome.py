@@ -121,7 +121,7 @@ def check_flows(
 
 
 @given(logs())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_strict_reader_takes_every_event_of_a_random_run(log: Log) -> None:
     events = read_strictly(written(log))
     items = [entry for core in log.cores for entry in core.items]
@@ -215,7 +215,7 @@ def test_files_are_named_without_the_machines_paths(
 
 
 @given(logs())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_rates_carry_every_byte_once(log: Log) -> None:
     rates = gm_rates(log, 7.0)
     loads = [

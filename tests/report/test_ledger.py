@@ -72,6 +72,7 @@ def oracle(log: Log, core: CoreLog, pipe: Pipe, cycle: int) -> Label:
 
 
 @given(logs())
+@settings(deadline=None)
 def test_every_cycle_has_the_cause_that_the_rules_give_it(log: Log) -> None:
     for entry in build_ledger(log):
         for pipe in PIPES_OF[entry.core.kind]:
@@ -80,7 +81,7 @@ def test_every_cycle_has_the_cause_that_the_rules_give_it(log: Log) -> None:
 
 
 @given(logs())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_totals_add_up(log: Log) -> None:
     totals = pipe_totals(log)
     pipes = [entry for core in totals.values() for entry in core.values()]

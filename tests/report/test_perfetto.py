@@ -88,7 +88,7 @@ def track_names(events: list[Event]) -> dict[int, str]:
 
 
 @given(logs())
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_a_strict_reader_takes_every_event_of_a_random_run(log: Log) -> None:
     events = read_strictly(written(log))
     slices = [event for event in events if event["ph"] == "X"]

@@ -59,7 +59,7 @@ def test_the_summary_has_the_documented_keys_and_the_counts_of_its_log() -> None
 
 
 @given(logs())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_the_summary_survives_json_and_its_bound_is_never_above_the_time(log: Log) -> None:
     summary = build_summary(log, TOY, [], {"mismatches": np.int64(3)}, EXTRA)
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary

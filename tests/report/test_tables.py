@@ -59,7 +59,7 @@ def test_what_never_happened_is_empty() -> None:
 
 
 @given(logs())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_pipes_and_stalls_add_up(log: Log) -> None:
     pipes, stalls = rows(write_pipes, log), rows(write_stalls, log)
     for row in pipes:
