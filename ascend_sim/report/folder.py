@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from ascend_sim.config import Chip
 from ascend_sim.errors import ConfigError, Finding
 from ascend_sim.report.chrome import write_chrome_trace
-from ascend_sim.report.ledger import CoreLedger, build_ledger
+from ascend_sim.report.ledger import build_ledger
 from ascend_sim.report.perfetto import write_perfetto_trace
 from ascend_sim.report.summary import finding_entry
 from ascend_sim.report.tables import write_instructions, write_pipes, write_stalls
@@ -29,14 +29,31 @@ FILES = (
 _RUNS = "runs"
 
 
-def write_run_folder(
-    log: Log,
-    chip: Chip,
-    summary: Mapping[str, Any],
-    findings: Sequence[Finding],
-    out: str | os.PathLike[str] | None = None,
-    ledger: list[CoreLedger] | None = None,
-) -> Path:
+class Reportable(Protocol):
+    """What a run folder is made of; a finished run is one, and so is a run that was cut short."""
+
+    @property
+    def log(self) -> Log:
+        """All that happened."""
+        ...
+
+    @property
+    def chip(self) -> Chip:
+        """Where it happened."""
+        ...
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What there is to tell the user."""
+        ...
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """What `build_summary` returned for it."""
+        ...
+
+
+def write_run_folder(run: Reportable, out: str | os.PathLike[str] | None = None) -> Path:
     """Write the run and return its folder.
 
     `out` is a new or empty directory, or a run folder, which is replaced; without it the folder is the
@@ -56,9 +73,9 @@ def write_run_folder(
     except OSError as error:
         raise ConfigError(f"cannot write a run folder in {parent}: {error.strerror}") from error
     try:
-        _fill(folder, log, chip, summary, findings, ledger)
+        _fill(folder, run)
         if target is None:
-            return _claim(folder, parent, str(summary["op"]))
+            return _claim(folder, parent, str(run.summary["op"]))
         _replace(folder, target)
     except OSError as error:
         raise ConfigError(f"cannot write the run folder: {error.strerror or error}") from error
@@ -97,14 +114,11 @@ def _is_summary(path: Path) -> bool:
     return isinstance(summary, dict) and "schema_version" in summary
 
 
-def _fill(
-    folder: Path, log: Log, chip: Chip, summary: Mapping[str, Any], findings: Sequence[Finding],
-    ledger: list[CoreLedger] | None,
-) -> None:  # fmt: skip
-    ledger = build_ledger(log) if ledger is None else ledger
+def _fill(folder: Path, run: Reportable) -> None:
+    log, chip, ledger = run.log, run.chip, build_ledger(run.log)
     keys = [field.name for field in fields(Finding)]
-    entries = [finding_entry(finding, keys) for finding in findings]
-    _write(folder / "summary.json", lambda stream: write_json(summary, stream))
+    entries = [finding_entry(finding, keys) for finding in run.findings]
+    _write(folder / "summary.json", lambda stream: write_json(run.summary, stream))
     _write(folder / "findings.json", lambda stream: write_json(entries, stream))
     _write(folder / "trace.json", lambda stream: write_chrome_trace(log, chip, stream))
     _write(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 from ascend_sim.errors import SimulatorBug
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
@@ -52,25 +52,14 @@ class CoreLedger:
     items: dict[Pipe, list[Item]]
 
 
-class PipeTotals(TypedDict):
-    """Totals of one pipe, in cycles unless the name says otherwise.
+PipeTotals = dict[str, Any]
+"""Totals of one pipe, in cycles unless the name says otherwise.
 
-    `busy` + `wait` + `idle` is `Log.cycles`; `occupied` is busy and memory together, what the vendor's
-    profiler calls the time of a pipe; `causes` and `memory` (its sub-causes) hold only what occurred;
-    `utilization` is busy / cycles. `items` counts flags, waits and barriers too, `instructions` does not.
-    """
-
-    busy: int
-    wait: int
-    idle: int
-    occupied: int
-    instructions: int
-    items: int
-    bytes: int
-    utilization: float
-    causes: dict[str, int]
-    memory: dict[str, int]
-
+`busy` + `wait` + `idle` is `Log.cycles`; `occupied` is busy and memory together, what the vendor's
+profiler calls the time of a pipe; `instructions`, `items` (flags, waits and barriers count too) and
+`bytes` are counts; `utilization` is busy / cycles; `causes` and `memory` (its sub-causes) map names to
+cycles and hold only what occurred.
+"""
 
 Totals = dict[str, dict[str, PipeTotals]]
 """`{core name: {pipe name: PipeTotals}}`, cores in the log's order, pipes in the order of `Pipe`."""

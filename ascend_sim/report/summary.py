@@ -37,12 +37,13 @@ def build_summary(
 
     `numerics` is None where nothing was compared, else max_abs_error, max_rel_error, mismatches,
     bit_exact and reference; further references stand in it as mappings of the same keys. `extra` gives
-    `op` (name of operator or kernel), `block_dim` and `l2_start`; its other keys are appended as they
-    are. `ledger` saves building it again. Raises `SimulatorBug` where the log's time does not tile.
+    `op` (name of operator or kernel), `block_dim` and `l2_start` (here or in `options`); its other keys
+    are appended as they are. `ledger` saves building it again. Raises `SimulatorBug` where the log's time does not tile.
     """
     ledger = build_ledger(log) if ledger is None else ledger
     totals = pipe_totals(log, ledger)
     whole, phases = tally(log)
+    l2_start = extra.get("l2_start") or extra.get("options", {}).get("l2_start", "cold")
     known = {
         "schema_version": SCHEMA_VERSION,
         "op": extra.get("op", ""),
@@ -51,7 +52,7 @@ def build_summary(
         "cycles": log.cycles,
         "launch_cycles": log.launch_cycles,
         "time_us": round(log.cycles / log.clock_mhz, 6),
-        "l2_start": extra.get("l2_start", "cold"),
+        "l2_start": l2_start,
         "numerics": _plain(numerics),
         "pipes": totals,
         **whole.as_dict(),
@@ -59,7 +60,7 @@ def build_summary(
             name: {"cycles": counts.cycles, **counts.as_dict()} for name, counts in phases.items()
         },
         "stalls": stall_totals(totals),
-        "bound": lower_bound(log, chip, totals, whole, cold=extra.get("l2_start") != "warm"),
+        "bound": lower_bound(log, chip, totals, whole, cold=l2_start != "warm"),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
         "advice": advise(totals, log.cycles, log.launch_cycles),
     }
@@ -79,27 +80,36 @@ def lower_bound(
 ) -> dict[str, str | int]:
     """Return the time that no reordering of this run's work can beat, and what sets it.
 
-    The launch is certain, and then the longest of: what the busiest pipe of one core has to do; all
-    bytes over the best rate that L2 has; with a cold L2 the bytes that HBM has to give at least once.
-    `limit` is `launch`, `gm`, `hbm` or the pipe (`core0.aiv0.MTE2`); `none` for an empty run.
+    A core begins when the launch has reached it, and the end of the launch comes after the last core's
+    end: both are certain. Between them lies the longest of: what a pipe has to do; all bytes over the
+    best rate that L2 has; with a cold L2 the bytes that HBM has to give at least once. `limit` is `gm`,
+    `hbm` or the pipe (`core0.aiv0.MTE2`); `launch` where that is the larger part, `none` without a core.
     """
-    candidates = {
-        f"{core}.{pipe}": entry["busy"]
+    if not log.cores:
+        return {"limit": "none", "lower_bound_cycles": 0}
+    end_cost = log.cycles - max(
+        (core.end for core in log.cores if core.end > 0), default=log.cycles
+    )
+    begin = {core.name: core.start for core in log.cores}
+    work = {
+        f"{core}.{pipe}": (begin[core], entry["busy"])
         for core, pipes in totals.items()
         for pipe, entry in pipes.items()
     }
+    first = min(begin.values())
     mixed = max(chip.l2.read_gbps, chip.l2.mixed_gbps)
-    candidates["gm"] = max(
-        int(whole.gm_read / chip.bytes_per_cycle(chip.l2.read_gbps)),
-        int((whole.gm_read + whole.gm_write) / chip.bytes_per_cycle(mixed)),
-    )
+    loads = whole.gm_read / chip.bytes_per_cycle(chip.l2.read_gbps)
+    both = (whole.gm_read + whole.gm_write) / chip.bytes_per_cycle(mixed)
+    work["gm"] = (first, int(max(loads, both)))
     if cold:
-        candidates["hbm"] = int(first_read_bytes(log) / chip.bytes_per_cycle(chip.hbm.gbps))
-    limit = max(candidates, key=lambda name: candidates[name])
-    inner = candidates[limit]
-    if log.launch_cycles >= inner:
-        limit = "launch" if log.launch_cycles else "none"
-    return {"limit": limit, "lower_bound_cycles": min(log.launch_cycles + inner, log.cycles)}
+        work["hbm"] = (first, int(first_read_bytes(log) / chip.bytes_per_cycle(chip.hbm.gbps)))
+    limit = max(work, key=lambda name: sum(work[name]))
+    start, busy = work[limit]
+    bound = min(start + busy + end_cost, log.cycles)
+    return {
+        "limit": limit if busy > start + end_cost else "launch",
+        "lower_bound_cycles": bound,
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ FINDINGS = [Finding("RACE", "race", "Å message", "k.py", 3, bytes=(0, 4), relat
 def write(out: Path | None = None, op: str = "add") -> Path:
     log = add_log()
     summary = build_summary(log, TOY, FINDINGS, None, {"op": op, "block_dim": 1})
-    return write_run_folder(log, TOY, summary, FINDINGS, out)
+    run = SimpleNamespace(log=log, chip=TOY, summary=summary, findings=FINDINGS)
+    return write_run_folder(run, out)
 
 
 @pytest.fixture(autouse=True)

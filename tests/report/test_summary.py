@@ -15,7 +15,7 @@ from ascend_sim.config import load_chip
 from ascend_sim.errors import Finding
 from ascend_sim.report.summary import build_summary
 from ascend_sim.report.traffic import first_read_bytes
-from ascend_sim.trace import CoreLog, Kind, Log
+from ascend_sim.trace import Cause, CoreLog, Kind, Log, Stall
 from isa.types import CoreKind, Pipe, Space
 
 TOY = load_chip("toy")
@@ -88,9 +88,13 @@ def test_the_bound_names_launch_pipe_gm_or_hbm() -> None:
     bound = build_summary(log, TOY, [], None, EXTRA)["bound"]
     # The scalar unit of this log is busy but for one stall: 310 - 10 cycles.
     assert bound == {"limit": "core0.aiv0.S", "lower_bound_cycles": 110 + 300}
-    log.launch_cycles = 415
-    assert build_summary(log, TOY, [], None, EXTRA)["bound"]["limit"] == "launch"
-    log = add_log()
+    short = CoreLog("core0.aiv0", CoreKind.AIV, start=300, end=400, blocks=[(0, 300, 400)])
+    launch = Log("toy", 1000.0, [short], cycles=420, launch_cycles=320)
+    assert build_summary(launch, TOY, [], None, EXTRA)["bound"] == {
+        "limit": "launch", "lower_bound_cycles": 420,
+    }  # fmt: skip
+    nothing = build_summary(Log("toy", 1000.0), TOY, [], None, EXTRA)["bound"]
+    assert nothing == {"limit": "none", "lower_bound_cycles": 0}
     log.cores[0].items[
         0
     ].bytes = 1_000_000  # 1000 cycles of the toy's L2, which serves 1000 B/cycle
@@ -108,7 +112,7 @@ def test_with_a_cold_l2_every_byte_read_first_comes_from_hbm() -> None:
     assert first_read_bytes(log) == 12000 + 100
     # The toy's HBM gives 500 bytes a cycle: 24 cycles; the pipes have next to nothing to do.
     log.cycles = log.cores[0].end = 400
-    log.cores[0].start = 399
+    log.cores[0].stalls.append(Stall(0, 399, Cause.BARRIER, 0))
     for entry in log.cores[0].items:
         entry.start, entry.end = entry.start // 10, entry.end // 10
     assert build_summary(log, TOY, [], None, EXTRA)["bound"] == {
