@@ -42,13 +42,29 @@ class Machine:
         return present if self.cores is None else self.cores
 
     def launch(
-        self, kernel: Callable[..., Any], arguments: Sequence[Any], block_dim: int, kind: CoreKind
+        self,
+        kernel: Callable[..., Any],
+        arguments: Sequence[Any],
+        block_dim: int,
+        kind: CoreKind,
+        outputs: Sequence[str],
     ) -> Run:
-        """Run `kernel` on `block_dim` blocks of cores of this kind. Raises what `ascend_sim.launch` does."""
+        """Run `kernel` on `block_dim` blocks of cores of this kind. Raises what `ascend_sim.launch` does.
+
+        `outputs` names the kernel's parameters that the operator itself looks over for unwritten places.
+        """
         return ascend_sim.launch(
-            kernel, *arguments, cores=block_dim, chip=self.chip, numerics=self.numerics, checks=self.checks,
-            l2=self.l2, auto_sync=self.auto_sync, physical_cores=self.core_count(kind),
-        )  # fmt: skip
+            kernel,
+            *arguments,
+            cores=block_dim,
+            chip=self.chip,
+            numerics=self.numerics,
+            checks=self.checks,
+            l2=self.l2,
+            auto_sync=self.auto_sync,
+            physical_cores=self.core_count(kind),
+            outputs=list(outputs),
+        )
 
 
 def resolve_constants(

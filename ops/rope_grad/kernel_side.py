@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 QUEUES = 6
 """Queues of the kernel, each of BUFFER_NUM buffers; the work buffer comes on top."""
 
+OUTPUTS = ("q_grad", "k_grad")
+
 CONSTANTS = (
     TilingConstant(
         "MAX_PROCESS_NUM", 12288, "elements of one buffer; a tile has MAX_PROCESS_NUM / 128 rows"
@@ -88,7 +90,7 @@ class RopeGradKernel(Kernel):
             constants["BUFFER_NUM"],
         )
         try:
-            return machine.launch(rope_grad, arguments, tiling.block_dim, CoreKind.AIV)
+            return machine.launch(rope_grad, arguments, tiling.block_dim, CoreKind.AIV, OUTPUTS)
         except CapacityError as error:
             raise _with_limits(error, constants["BUFFER_NUM"], machine) from error
 

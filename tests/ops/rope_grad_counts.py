@@ -19,10 +19,10 @@ class Counts:
     mte3: int
     read_bytes: int
     write_bytes: int
-    vector_repeats: int
     vector_barriers: int
     all_barriers: int
-    sets: dict[str, int]
+    scalar_loads: int
+    flags: dict[str, int]
 
 
 def counts(
@@ -41,10 +41,10 @@ def counts(
         mte3=2 * n,
         read_bytes=blocks * 4 * rows * ROW_BYTES,
         write_bytes=blocks * 2 * rows * ROW_BYTES,
-        # Copy: half a row a burst; Muls: one repeat a row; Add and both Mul: one repeat a row.
-        vector_repeats=blocks * 4 * rows,
         vector_barriers=5 * n,
-        # One after the record, one a sample.
-        all_barriers=blocks * (1 + len(seq_lens)),
-        sets={"MTE2_V": 4 * n, "V_MTE2": 4 * n, "V_MTE3": 2 * n, "MTE3_V": 2 * n},
+        # One after the record, one a sample, one at the end of the pipe object.
+        all_barriers=blocks * (len(seq_lens) + 2),
+        scalar_loads=blocks * (5 + len(seq_lens)),
+        # As many sets as waits: the pipe object's end waits for what the queues have not.
+        flags={"MTE2_V": 4 * n, "V_MTE2": 4 * n, "V_MTE3": 2 * n, "MTE3_V": 2 * n},
     )

@@ -18,7 +18,6 @@ FILE = Path(__file__).resolve().parents[3] / "shared" / "cases" / "RopeGrad.json
 CASES = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.is_file() else []
 REFUSED = [case for case in CASES if case["expected"] != "NO_ERROR"]
 RUN = [case for case in CASES if case["stage"] == "run"]
-QUICK_RUNS = 24
 
 
 def test_table_is_there() -> None:
@@ -46,15 +45,7 @@ def test_refused_case(case: dict[str, Any]) -> None:
     assert (caught.value.stage, caught.value.status) == (case["stage"], case["expected"])
 
 
-def run_params() -> list[Any]:
-    """The first rows are quick enough for every run of the tests; all of them are among the slow ones."""
-    return [
-        pytest.param(case, id=case["id"], marks=[] if i < QUICK_RUNS else pytest.mark.slow)
-        for i, case in enumerate(RUN)
-    ]
-
-
-@pytest.mark.parametrize("case", run_params())
+@pytest.mark.parametrize("case", RUN, ids=lambda case: case["id"])
 def test_run_case(case: dict[str, Any]) -> None:
     operation = create_operation(case["operator"], case["param"], soc=case["soc"])
     seed = zlib.crc32(case["id"].encode())
