@@ -32,8 +32,13 @@ class _PipeShares:
     memory: dict[str, float]
 
 
-def advise(totals: Totals, cycles: int, launch_cycles: int) -> list[str]:
-    """Return up to two sentences, the weightiest first; none where nothing stands out."""
+def advise(
+    totals: Totals, cycles: int, launch_cycles: int, startup: Mapping[str, int] | None = None
+) -> list[str]:
+    """Return up to two sentences, the weightiest first; none where nothing stands out.
+
+    `startup` is for each core how long it ran before it issued anything to a pipe.
+    """
     pipes = _shares(totals)
     if not pipes:
         return []
@@ -44,9 +49,11 @@ def advise(totals: Totals, cycles: int, launch_cycles: int) -> list[str]:
             _launch(cycles, launch_cycles),
             _share(pipes),
             _latency(pipes),
+            _misses(pipes),
             _buffers(pipes, busiest),
             _barriers(pipes),
-            _issue(pipes),
+            _startup(totals, startup or {}),
+            _issue(pipes, _startup_share(totals, startup or {})),
             _banks(pipes),
             _cores(pipes),
         )
@@ -124,11 +131,10 @@ def _launch(cycles: int, launch_cycles: int) -> _Advice | None:
 
 def _share(pipes: list[_PipeShares]) -> _Advice | None:
     """GM bandwidth, shared by all cores: the limit that no overlap moves."""
-    movers = _of(pipes, ("MTE2", "MTE3", "FIX"))
-    if not movers:
+    found = _most_memory(pipes, "share")
+    if found is None:
         return None
-    pipe = max(movers, key=lambda entry: _get(entry.memory, "share"))
-    share = _get(pipe.memory, "share")
+    pipe, share = found
     return _Advice(
         share,
         f"{_label(pipe)} waits {_percent(share)} of the kernel's time for its share of GM bandwidth: GM is the limit "
@@ -138,18 +144,37 @@ def _share(pipes: list[_PipeShares]) -> _Advice | None:
 
 
 def _latency(pipes: list[_PipeShares]) -> _Advice | None:
+    found = _most_memory(pipes, "latency")
+    if found is None:
+        return None
+    pipe, share = found
+    return _Advice(
+        share,
+        f"{_label(pipe)} waits {_percent(share)} of the kernel's time for GM to answer (latency): copy larger "
+        "pieces, or issue the next copy before the last one has arrived.",
+    )
+
+
+def _misses(pipes: list[_PipeShares]) -> _Advice | None:
+    found = _most_memory(pipes, "l2_miss")
+    if found is None:
+        return None
+    pipe, share = found
+    return _Advice(
+        share,
+        f"{_label(pipe)} waits {_percent(share)} of the kernel's time because its bytes are not in L2 and come "
+        "from HBM, where one core draws less: reuse what is there while it is there, or let more cores load at "
+        "once. --l2 warm shows the time without this.",
+    )
+
+
+def _most_memory(pipes: list[_PipeShares], cause: str) -> tuple[_PipeShares, float] | None:
+    """Return the pipe that moves GM and spends the largest share on a sub-cause of memory."""
     movers = _of(pipes, ("MTE2", "MTE3", "FIX"))
     if not movers:
         return None
-    pipe = max(
-        movers, key=lambda entry: _get(entry.memory, "latency") + _get(entry.memory, "l2_miss")
-    )
-    share = _get(pipe.memory, "latency") + _get(pipe.memory, "l2_miss")
-    return _Advice(
-        share,
-        f"{_label(pipe)} waits {_percent(share)} of the kernel's time for GM to answer (latency, L2 misses): copy "
-        "larger pieces, or issue the next copy before the last one has arrived.",
-    )
+    pipe = max(movers, key=lambda entry: _get(entry.memory, cause))
+    return pipe, _get(pipe.memory, cause)
 
 
 def _buffers(pipes: list[_PipeShares], busiest: _PipeShares) -> _Advice | None:
@@ -179,13 +204,30 @@ def _barriers(pipes: list[_PipeShares]) -> _Advice | None:
     )
 
 
-def _issue(pipes: list[_PipeShares]) -> _Advice | None:
-    """The scalar unit issues too slowly: a pipe that is needed has nothing in its queue."""
-    vector = max(pipes, key=lambda entry: entry.occupied)
-    share = _get(vector.causes, "scalar")
+def _startup_share(totals: Totals, startup: Mapping[str, int]) -> float:
+    scalar = [totals[core]["S"] for core in startup if "S" in totals[core]]
+    inner = sum(
+        sum(entry["causes"].values()) - entry["causes"].get("launch", 0) for entry in scalar
+    )
+    return sum(startup.values()) / inner if inner else 0.0
+
+
+def _startup(totals: Totals, startup: Mapping[str, int]) -> _Advice | None:
+    share = _startup_share(totals, startup)
     return _Advice(
         share,
-        f"{_label(vector)}, the busiest pipe, has nothing to do for {_percent(share)} of the kernel's time because "
+        f"{_percent(share)} of the kernel's time goes by before the first instruction is issued (making the "
+        "TPipe, its buffers, reading the tiling): give each block more work, so that it weighs less.",
+    )
+
+
+def _issue(pipes: list[_PipeShares], startup: float) -> _Advice | None:
+    """The scalar unit issues too slowly: a pipe that is needed has nothing in its queue."""
+    busiest = max(pipes, key=lambda entry: entry.occupied)
+    share = _get(busiest.causes, "scalar") - startup
+    return _Advice(
+        share,
+        f"{_label(busiest)}, the busiest pipe, has nothing to do for {_percent(share)} of the kernel's time because "
         "nothing was issued to it: fewer and larger instructions (more repeats or bytes each) and fewer scalar "
         "reads in the loop would help.",
     )

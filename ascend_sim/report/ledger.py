@@ -237,12 +237,14 @@ def _wait_layer(items: list[Item], core_end: int) -> list[Segment]:
         if item.kind is Kind.INSTRUCTION:
             continue
         if item.head >= 0 and item.kind is not Kind.SET_FLAG:
-            release = item.start if item.start >= 0 else core_end
+            # A wait that is released as the core ends (a flag takes cycles to be seen) ends with it.
+            release = min(item.start, core_end) if item.start >= 0 else core_end
             if release > item.head:
                 waits.append(Segment(item.head, release, _wait_cause(item), None, item))
-        if item.accept > item.start >= 0:
+        accept = min(item.accept, core_end)
+        if accept > item.start >= 0:
             # A set takes effect when all before it has landed, and a cycle of its own.
-            waits.append(Segment(item.start, item.accept, _wait_cause(item), None, item))
+            waits.append(Segment(item.start, accept, _wait_cause(item), None, item))
     waits.sort(key=_start)
     return _disjoint(waits)
 

@@ -17,6 +17,7 @@ from ascend_sim.report.ledger import CoreLedger, Totals, build_ledger, pipe_tota
 from ascend_sim.report.names import short_path
 from ascend_sim.report.traffic import Tally, first_read_bytes, tally
 from ascend_sim.trace import Log
+from isa.types import Pipe
 
 SCHEMA_VERSION = 1
 
@@ -38,7 +39,8 @@ def build_summary(
     `numerics` is None where nothing was compared, else max_abs_error, max_rel_error, mismatches,
     bit_exact and reference; further references stand in it as mappings of the same keys. `extra` gives
     `op` (name of operator or kernel), `block_dim` and `l2_start` (here or in `options`); its other keys
-    are appended as they are. `ledger` saves building it again. Raises `SimulatorBug` where the log's time does not tile.
+    are appended as they are. `ledger` saves building it again. Raises `SimulatorBug` where the log's time
+    does not tile.
     """
     ledger = build_ledger(log) if ledger is None else ledger
     totals = pipe_totals(log, ledger)
@@ -62,7 +64,7 @@ def build_summary(
         "stalls": stall_totals(totals),
         "bound": lower_bound(log, chip, totals, whole, cold=l2_start != "warm"),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
-        "advice": advise(totals, log.cycles, log.launch_cycles),
+        "advice": advise(totals, log.cycles, log.launch_cycles, _startup(log)),
     }
     return known | {key: value for key, value in extra.items() if key not in known}
 
@@ -73,6 +75,16 @@ def finding_entry(finding: Finding, keys: Sequence[str]) -> dict[str, Any]:
     entry["file"] = short_path(finding.file)
     entry["bytes"] = list(finding.bytes) if finding.bytes is not None else None
     return entry
+
+
+def _startup(log: Log) -> dict[str, int]:
+    """Return for each core how long it ran before it issued anything to a pipe."""
+    first: dict[str, int] = {}
+    for core in log.cores:
+        issued = [item.issue for item in core.items if item.pipe is not Pipe.S and item.issue >= 0]
+        if issued:
+            first[core.name] = max(min(issued) - core.start, 0)
+    return first
 
 
 def lower_bound(

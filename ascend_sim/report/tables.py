@@ -178,7 +178,8 @@ def _places(sites: list[Site]) -> list[tuple[str, int]]:
 
 
 def _place(site: int, places: list[tuple[str, int]]) -> tuple[str, int | str]:
-    return places[site] if 0 <= site < len(places) else ("", "")
+    """Return file and line; empty for what stands nowhere in the user's program."""
+    return places[site] if 0 <= site < len(places) and places[site][0] else ("", "")
 
 
 def _time(cycle: int) -> int | str:

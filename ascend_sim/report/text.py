@@ -101,7 +101,10 @@ def print_findings(findings: Sequence[Mapping[str, Any]], console: Console) -> N
         if place:
             head.append(f"  {place}", style="default")
         console.print(Padding(head, (0, 0, 0, 2)), soft_wrap=False)
-        console.print(Padding(Text(finding["message"]), (0, 0, 0, 4)))
+        for line in finding["message"].splitlines():
+            # A line that is too long goes on below its own beginning.
+            text = line.lstrip()
+            console.print(Padding(Text(text), (0, 0, 0, 4 + len(line) - len(text))))
     if len(findings) > _MOST_FINDINGS:
         console.print(f"  and {len(findings) - _MOST_FINDINGS} more: see findings.json")
     console.print()
@@ -129,7 +132,10 @@ def _print_head(summary: Mapping[str, Any], console: Console) -> None:
 
 def _facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     cycles = summary["cycles"]
-    launch = f", {summary['launch_cycles']:,} of them launch" if summary["launch_cycles"] else ""
+    launched = (
+        0 < summary["launch_cycles"] <= cycles
+    )  # a run that broke off may not have come so far
+    launch = f", {summary['launch_cycles']:,} of them launch" if launched else ""
     yield "time", f"{_microseconds(summary['time_us'])} ({cycles:,} cycles{launch})"
     bound = summary["bound"]
     if bound["lower_bound_cycles"]:
@@ -192,7 +198,7 @@ def _print_pipes(summary: Mapping[str, Any], console: Console) -> set[Cause]:
             f"Pipes of {kind}, mean of {len(names)} cores", mean, summary["cycles"], console
         )
         slowest = min(names, key=lambda name: _cause(cores[name]["S"], Cause.TAIL))
-        if _cause(mean["S"], Cause.TAIL) >= 0.01 * summary["cycles"]:
+        if _cause(mean["S"], Cause.TAIL) >= 0.03 * summary["cycles"]:
             used |= _print_core(
                 f"Pipes of {slowest}, the slowest", cores[slowest], summary["cycles"], console
             )
@@ -361,7 +367,14 @@ def _bytes(size: float) -> str:
 
 
 def _rate(size: int, time_us: float) -> str:
-    return f", {size / time_us / 1000:.3g} GB/s over the whole run" if time_us else ""
+    if not time_us:
+        return ""
+    rate = size / time_us / 1000
+    return (
+        f", {rate:,.0f} GB/s over the whole run"
+        if rate >= 100
+        else f", {rate:.3g} GB/s over the whole run"
+    )
 
 
 def _shown(folder: Path) -> str:

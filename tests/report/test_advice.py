@@ -67,9 +67,10 @@ def test_each_cause_has_its_sentence() -> None:
         (text,) = advise(core(V=pipe(busy=600, **{cause: 400})), 1000, 0)
         assert words in text
         assert "40 % of the kernel's time" in text
-    totals = core(MTE2=pipe(busy=600, memory={"latency": 300, "l2_miss": 100}))
-    (text,) = advise(totals, 1000, 0)
-    assert "MTE2 waits 40 % of the kernel's time for GM to answer" in text
+    totals = core(MTE2=pipe(busy=300, memory={"latency": 400, "l2_miss": 300}))
+    latency, misses = advise(totals, 1000, 0)
+    assert "MTE2 waits 40 % of the kernel's time for GM to answer" in latency
+    assert "MTE2 waits 30 % of the kernel's time because its bytes are not in L2" in misses
 
 
 def test_a_busy_pipe_is_told_that_only_less_work_helps() -> None:
@@ -91,3 +92,12 @@ def test_at_most_two_sentences_the_weightiest_first() -> None:
     assert len(texts) == 2
     assert "slowest one" in texts[0]
     assert "nothing was issued" in texts[1]
+
+
+def test_a_long_start_is_not_taken_for_slow_issuing() -> None:
+    totals = core(S=pipe(busy=1000), V=pipe(busy=300, scalar=700))
+    (text,) = advise(totals, 1000, 0, {"core0.aiv0": 650})
+    assert text.startswith("65 % of the kernel's time goes by before the first instruction")
+    texts = advise(totals, 1000, 0, {"core0.aiv0": 100})
+    assert len(texts) == 1
+    assert "nothing to do for 60 % of the kernel's time" in texts[0]

@@ -199,6 +199,14 @@ def test_a_run_that_broke_off_is_cut_at_its_end() -> None:
     assert spans(entry, Pipe.V) == [(0, 10, "launch"), (10, 30, "scalar"), (30, 50, "flag")]
 
 
+def test_a_wait_that_is_released_after_the_cores_end_ends_with_the_core() -> None:
+    core = CoreLog("core0.aiv0", CoreKind.AIV, start=0, end=40, blocks=[(0, 0, 40)])
+    item(core, Pipe.V, Kind.INSTRUCTION, 0, 20)
+    item(core, Pipe.V, Kind.WAIT_FLAG, 50, 50, head=30)
+    (entry,) = build_ledger(Log("toy", 1000.0, [core], cycles=40))
+    assert spans(entry, Pipe.V) == [(0, 20, "busy"), (20, 30, "scalar"), (30, 40, "flag")]
+
+
 def test_a_barrier_waits_for_a_barrier_unless_the_machine_says_otherwise() -> None:
     core = CoreLog("core0.aiv0", CoreKind.AIV, start=0, end=30, blocks=[(0, 0, 30)])
     item(core, Pipe.V, Kind.BARRIER, 10, 10, head=0)

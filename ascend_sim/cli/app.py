@@ -1,0 +1,379 @@
+"""The commands and their options. Each command imports what it needs when it runs, so that help is quick."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from ascend_sim.cli.outcome import Outcome
+from ascend_sim.cli.request import Request, check_chip, choose, read_sets
+from ascend_sim.errors import AscendSimError, SimulatorBug
+
+# Typer does not hand out the parent of all usage errors by name, and where it lives differs by version.
+_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+_GIVEN = "ascend_sim.operator_options"
+
+
+class Commands(TyperGroup):
+    """The program: usage errors exit 1, because 2 means findings here."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line; in standalone mode exit with its code."""
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except _UsageError as error:
+            code = _usage(error)
+        except typer.Abort:
+            code = 1
+        if standalone_mode:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
+def _usage(error: Exception) -> int:
+    message = getattr(error, "format_message", error.__str__)()
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "ascend-sim"
+    if message:
+        print(f"{command}: {message}", file=sys.stderr)
+    print(f"Try '{command} --help'.", file=sys.stderr)
+    return 1
+
+
+class TargetCommand(TyperCommand):
+    """A command on an operator or a file: it also takes the options that operators have."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the operators' options out of `args`; refuse what nobody knows, with the nearest name."""
+        own = {name for param in self.get_params(ctx) for name in param.opts}
+        rest: list[str] = []
+        given: dict[str, str] = {}
+        position = 0
+        while position < len(args):
+            word = args[position]
+            position += 1
+            name, equals, value = word.partition("=")
+            if word == "--":
+                rest += args[position - 1 :]
+                break
+            if not word.startswith("--") or name in own:
+                rest.append(word)
+                # The value of an own option is not looked at: it may begin with a dash.
+                takes_value = name in own and not equals and not _is_flag(self, ctx, name)
+                if takes_value and position < len(args):
+                    rest.append(args[position])
+                    position += 1
+                continue
+            if name not in _operator_options():
+                ctx.fail(f"no such option: {name}{_near(name, own | set(_operator_options()))}")
+            if not equals:
+                if position == len(args):
+                    ctx.fail(f"option {name} needs a value")
+                value = args[position]
+                position += 1
+            given[name] = value
+        ctx.meta[_GIVEN] = given
+        return super().parse_args(ctx, rest)
+
+
+def _near(name: str, known: set[str]) -> str:
+    """Name the options that look most like `name`: two of them where both do."""
+    matches = difflib.get_close_matches(name, sorted(known), 2, 0.65)
+    return f"; did you mean {' or '.join(matches)}?" if matches else ""
+
+
+def _is_flag(command: TyperCommand, ctx: Any, name: str) -> bool:
+    return any(
+        name in param.opts and (getattr(param, "is_flag", False) or name == "--help")
+        for param in command.get_params(ctx)
+    )
+
+
+def _operator_options() -> dict[str, str]:
+    from ascend_sim.cli.operators import operator_options
+
+    return operator_options()
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="A cycle-approximate simulator of the Ascend AI Core: numbers, time, the reason for every stall.",
+)
+
+Target = Annotated[
+    str, typer.Argument(metavar="OP_OR_FILE", help="An operator's name, or a Python file.")
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="-- ARGS", help="Arguments of the Python file itself.", show_default=False
+    ),
+]
+ChipOption = Annotated[
+    str | None,
+    typer.Option("--chip", metavar="NAME", help="Chip (see `chips`), or the path of a YAML file."),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A tiling constant of the operator; repeatable."
+    ),
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the data.")]
+CoresOption = Annotated[
+    int | None, typer.Option("--cores", metavar="N", min=1, help="Cores that the platform has.")
+]
+NumericsOption = Annotated[
+    str | None,
+    typer.Option("--numerics", metavar="on|off|exact", help="Compute the numbers, or time only."),
+]
+ChecksOption = Annotated[
+    str | None,
+    typer.Option(
+        "--checks",
+        metavar="error|collect|off",
+        help="Stop at the first finding, collect all, or none.",
+    ),
+]
+L2Option = Annotated[
+    str | None,
+    typer.Option(
+        "--l2", metavar="cold|warm", help="L2 at the launch: empty, or holding the inputs."
+    ),
+]
+AutoSyncOption = Annotated[
+    str | None,
+    typer.Option(
+        "--auto-sync", metavar="on|off", help="Automatic synchronisation, whatever the kernel says."
+    ),
+]
+InputOption = Annotated[
+    Path | None,
+    typer.Option("--input", metavar="FILE.npz", help="Tensors of the operator, by name."),
+]
+KernelOption = Annotated[
+    str | None, typer.Option("--kernel", metavar="NAME", help="Of a file: the kernel to report.")
+]
+
+
+@app.command(cls=TargetCommand)
+def run(
+    ctx: typer.Context,
+    target: Target,
+    arguments: Arguments = None,
+    chip: ChipOption = None,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    cores: CoresOption = None,
+    numerics: NumericsOption = None,
+    checks: ChecksOption = None,
+    l2: L2Option = None,
+    auto_sync: AutoSyncOption = None,
+    input_: InputOption = None,
+    kernel: KernelOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The run folder; default runs/<op>-<n>."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no summary; messages go to standard error.")
+    ] = False,
+) -> None:
+    """Simulate an operator, or a Python file with kernels; print the summary, write the run folder.
+
+    Operators have options of their own, such as --seq: `ascend-sim ops NAME` lists them.
+    """
+    from ascend_sim.cli.show import check_out, report, working
+
+    def work() -> int:
+        check_out(out)
+        request = _request(
+            ctx,
+            target,
+            arguments,
+            chip,
+            set_,
+            seed,
+            cores,
+            numerics,
+            checks,
+            l2,
+            auto_sync,
+            input_,
+            kernel,
+        )
+        with working(quiet_output=as_json):
+            outcome = _simulate(request)
+        return report(outcome, out=out, as_json=as_json, quiet=quiet)
+
+    _exit(work)
+
+
+@app.command(cls=TargetCommand)
+def check(
+    ctx: typer.Context,
+    target: Target,
+    arguments: Arguments = None,
+    chip: ChipOption = None,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    cores: CoresOption = None,
+    numerics: NumericsOption = None,
+    checks: ChecksOption = None,
+    l2: L2Option = None,
+    auto_sync: AutoSyncOption = None,
+    input_: InputOption = None,
+    kernel: KernelOption = None,
+) -> None:
+    """Run all checks and print what they find, without a report; exit 2 on a finding."""
+    from ascend_sim.cli.show import report_check, working
+
+    def work() -> int:
+        request = _request(
+            ctx,
+            target,
+            arguments,
+            chip,
+            set_,
+            seed,
+            cores,
+            numerics,
+            checks,
+            l2,
+            auto_sync,
+            input_,
+            kernel,
+        )
+        with working(quiet_output=False):
+            outcome = _simulate(request)
+        return report_check(outcome)
+
+    _exit(work)
+
+
+@app.command()
+def chips(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Show every number of this chip and its source."),
+    ] = None,
+) -> None:
+    """List the chips, or show one."""
+    from ascend_sim.cli.listings import show_chip, show_chips
+
+    _exit(lambda: show_chips() if name is None else show_chip(name))
+
+
+@app.command()
+def ops(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Show this operator's options and constants."),
+    ] = None,
+) -> None:
+    """List the operators, or show one."""
+    from ascend_sim.cli.listings import show_operator, show_operators
+
+    _exit(lambda: show_operators() if name is None else show_operator(name))
+
+
+@app.command()
+def validate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The YAML file of a chip.")],
+) -> None:
+    """Check a chip's YAML file: keys, values, a source for every number."""
+    from ascend_sim.cli.listings import validate_chip
+
+    _exit(lambda: validate_chip(file))
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            number = version("ascend-sim")
+        except PackageNotFoundError:
+            number = "(not installed: running from its sources)"
+        print(f"ascend-sim {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def _request(
+    ctx: Any, target: str, arguments: list[str] | None, chip: str | None, sets: list[str] | None,
+    seed: int | None, cores: int | None, numerics: str | None, checks: str | None, l2: str | None,
+    auto_sync: str | None, input_file: Path | None, kernel: str | None,
+) -> Request:  # fmt: skip
+    sync = choose("--auto-sync", auto_sync)
+    request = Request(
+        target=target,
+        chip=chip,
+        sets=read_sets(sets or []),
+        seed=seed,
+        cores=cores,
+        numerics=choose("--numerics", numerics),
+        checks=choose("--checks", checks),
+        l2=choose("--l2", l2),
+        auto_sync=None if sync is None else sync == "on",
+        input_file=input_file,
+        kernel=kernel,
+        operator_options=ctx.meta.get(_GIVEN, {}),
+        arguments=arguments or [],
+    )
+    check_chip(chip)
+    return request
+
+
+def _simulate(request: Request) -> Outcome:
+    if request.is_file:
+        from ascend_sim.cli.program import run_program
+
+        return run_program(request)
+    from ascend_sim.cli.operators import run_operator
+
+    return run_operator(request)
+
+
+def _exit(work: Callable[[], int]) -> NoReturn:
+    """Do the work of a command and exit with its code; the simulator's own errors are messages."""
+    from ascend_sim.cli.show import complain
+
+    try:
+        code = work()
+    except SimulatorBug as error:
+        complain(f"a bug of the simulator, please report it: {error}")
+        code = 1
+    except AscendSimError as error:
+        complain(str(error))
+        code = 1
+    raise typer.Exit(code)

@@ -1,0 +1,203 @@
+"""Running a Python file as a program: its own main part launches kernels, and their runs are collected."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import random
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ascend_sim.chip_file import nearest
+from ascend_sim.cli.outcome import OtherRun, Outcome
+from ascend_sim.cli.request import Request
+from ascend_sim.errors import AscendSimError, ConfigError
+
+if TYPE_CHECKING:
+    from ascend_sim.run import Run
+
+
+def run_program(request: Request) -> Outcome:
+    """Run the file and return the last of its launches, or the last one of `--kernel`.
+
+    Inside it `import asc` is the simulator's. `--chip`, `--cores` and the other options of a launch hold
+    for launches written `kernel[blocks](…)`; `--seed` seeds `random` and `numpy.random`. Raises
+    `ConfigError` for a file that is not there, an option that only operators have, a program that
+    launches nothing, an unknown kernel; what ends the program itself is in the outcome.
+    """
+    _refuse_operator_options(request)
+    path = Path(request.target)
+    if not path.is_file():
+        raise ConfigError(f"no such file: {request.target}{_similar(path)}")
+    collector = _Collector(request.kernel)
+    error: BaseException | None = None
+    with _listening(collector), _launch_defaults(request), _as_main(path, request.arguments):
+        _seed(request.seed)
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as stop:
+            error = _unless_good(stop)
+        except Exception as raised:
+            error = raised
+    return collector.outcome(error, request.target)
+
+
+class _Collector:
+    """Keeps the run to report, and of the others only what was found: logs are large."""
+
+    def __init__(self, kernel: str | None) -> None:
+        self.kernel = kernel
+        self.chosen: Run | None = None
+        self.others: list[OtherRun] = []
+        self.names: list[str] = []
+
+    def __call__(self, run: Run) -> None:
+        self.names.append(run.op)
+        if self.kernel is not None and run.op != self.kernel:
+            self.others.append(OtherRun(run.op, run.findings))
+            return
+        if self.chosen is not None:
+            self.others.append(OtherRun(self.chosen.op, self.chosen.findings))
+        self.chosen = run
+
+    def outcome(self, error: BaseException | None, target: str) -> Outcome:
+        if error is None and not self.names:
+            raise ConfigError(
+                f"{target} launched no kernel; launch one in its main part, for example "
+                "kernel[8](x, y, z), or import it in a test instead"
+            )
+        if error is None and self.chosen is None and self.kernel is not None:
+            hint = nearest(self.kernel, self.names)
+            names = ", ".join(dict.fromkeys(self.names))
+            raise ConfigError(
+                f"{target} launched no kernel {self.kernel!r}{hint} (it launched: {names})"
+            )
+        return Outcome(self.chosen, error, self.others)
+
+
+def _refuse_operator_options(request: Request) -> None:
+    given = ["--set"] if request.sets else []
+    given += ["--input"] if request.input_file is not None else []
+    given += request.operator_options
+    if given:
+        raise ConfigError(
+            f"{', '.join(given)}: an option for operators, and {request.target} is a Python file; give the "
+            "program its own arguments after --"
+        )
+
+
+def _similar(path: Path) -> str:
+    folder = path.parent
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    matches = difflib.get_close_matches(path.name, names, 1)
+    return f"; did you mean {(folder / matches[0]).as_posix()!r}?" if matches else ""
+
+
+def _seed(seed: int | None) -> None:
+    if seed is None:
+        return
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+def _unless_good(stop: SystemExit) -> BaseException | None:
+    return None if stop.code in (None, 0) else ProgramExit(stop.code)
+
+
+class ProgramExit(Exception):
+    """The program ended itself with a status that is not 0."""
+
+    def __init__(self, status: Any) -> None:
+        super().__init__(status)
+        self.status = status
+
+    def __str__(self) -> str:
+        return f"the program ended itself: sys.exit({self.status!r})"
+
+
+@contextmanager
+def _listening(collector: _Collector) -> Iterator[None]:
+    listeners = importlib.import_module("ascend_sim.launch").on_run
+    listeners.append(collector)
+    try:
+        yield
+    finally:
+        listeners.remove(collector)
+
+
+@contextmanager
+def _launch_defaults(request: Request) -> Iterator[None]:
+    given = {
+        "chip": request.chip,
+        "numerics": request.numerics,
+        "checks": request.checks,
+        "l2": request.l2,
+        "auto_sync": request.auto_sync,
+        "physical_cores": request.cores,
+    }
+    options = importlib.import_module("ascend_sim.launch").defaults.options
+    before = dict(options)
+    options.update({name: value for name, value in given.items() if value is not None})
+    try:
+        yield
+    finally:
+        options.clear()
+        options.update(before)
+
+
+@contextmanager
+def _as_main(path: Path, arguments: list[str]) -> Iterator[None]:
+    """Make the process look as if Python had been started on the file, with our `asc` as `asc`."""
+    from ascend_sim import asc
+
+    argv, search, known = sys.argv, list(sys.path), sys.modules.get("asc")
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules["asc"] = asc
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, search
+        if known is None:
+            del sys.modules["asc"]
+        else:
+            sys.modules["asc"] = known
+
+
+def describe(error: BaseException) -> str:
+    """Return an error for people: the simulator's message, or the user's own lines of a traceback."""
+    if isinstance(error, (AscendSimError, ProgramExit)):
+        return str(error)
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if _of_the_user(frame.filename)
+    ]
+    lines = ["the program raised an exception:\n"] if frames else []
+    lines += traceback.format_list(frames)
+    lines += traceback.format_exception_only(type(error), error)
+    return "".join(lines).rstrip("\n")
+
+
+def _of_the_user(file: str) -> bool:
+    """Return whether a frame's file is neither the simulator's nor what runs the program."""
+    if file.startswith("<"):
+        return False
+    import simpy
+
+    import isa
+
+    packages = [
+        Path(__file__).parent.parent,
+        Path(isa.__file__).parent,
+        Path(simpy.__file__).parent,
+    ]
+    path = Path(file).resolve()
+    return path != Path(runpy.__file__).resolve() and not any(
+        path.is_relative_to(package.resolve()) for package in packages
+    )

@@ -1,0 +1,142 @@
+"""Printing outcomes: the summary to standard output, messages to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from threading import Timer
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from ascend_sim.cli.outcome import Outcome
+from ascend_sim.cli.program import describe
+from ascend_sim.errors import ConfigError, KernelError, SimulatorBug
+from ascend_sim.report.folder import check_replaceable, write_json, write_run_folder
+from ascend_sim.report.text import print_findings, print_summary
+
+
+def complain(message: str) -> None:
+    """Print a message to standard error."""
+    print(f"ascend-sim: {message}", file=sys.stderr)
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a place for the run folder before the work rather than after it."""
+    if out is not None:
+        check_replaceable(out)
+
+
+@contextmanager
+def working(*, quiet_output: bool) -> Iterator[None]:
+    """Run the work: on a terminal a clock appears after a second; with `quiet_output` standard output
+    is kept for the result, and what the program prints goes to standard error.
+    """
+    progress = Progress(
+        SpinnerColumn(), TextColumn("simulating"), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False,
+    )  # fmt: skip
+
+    def begin() -> None:
+        progress.add_task("")
+        progress.start()
+
+    timer = Timer(1.0, begin)
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        if quiet_output:
+            with redirect_stdout(sys.stderr):
+                yield
+        else:
+            yield
+    finally:
+        timer.cancel()
+        progress.stop()
+
+
+def report(outcome: Outcome, *, out: Path | None, as_json: bool, quiet: bool) -> int:
+    """Print the outcome, write the run folder, return the exit code."""
+    folder, code = None, outcome.code
+    if outcome.run is not None:
+        try:
+            folder = write_run_folder(outcome.run, out)
+        except ConfigError as error:
+            complain(str(error))
+            code = max(code, 1)
+        if as_json:
+            write_json(outcome.run.summary, sys.stdout)
+        elif not quiet:
+            print_summary(outcome.run.summary, Console(), folder)
+    shown = outcome.run is not None and not (as_json or quiet)
+    _print_error(outcome, shown=shown)
+    if quiet or as_json:
+        _print_findings(outcome)
+    _mention_others(outcome)
+    return code
+
+
+def report_check(outcome: Outcome) -> int:
+    """Print what `check` found, and nothing else."""
+    run = outcome.run
+    if run is not None:
+        findings = run.summary["findings"]
+        print_findings(findings, Console())
+        if not findings and outcome.error is None:
+            print(f"{run.op}: no findings in {sum(len(c.items) for c in run.log.cores):,} items")
+    _print_error(outcome, shown=run is not None)
+    _mention_others(outcome)
+    return outcome.code
+
+
+def _print_error(outcome: Outcome, *, shown: bool) -> None:
+    """Say what ended the work, unless its message stands among the findings that were `shown`."""
+    error = outcome.error
+    if error is None:
+        return
+    if isinstance(error, KernelError):
+        if not shown:
+            complain(str(error))
+        elif outcome.run is not None:
+            complain(
+                f"stopped at cycle {outcome.run.cycles:,} by the {error.finding.kind} finding above"
+            )
+        return
+    text = describe(error)
+    if isinstance(error, SimulatorBug):
+        text = f"a bug of the simulator, please report it: {text}"
+    complain(text)
+
+
+def _print_findings(outcome: Outcome) -> None:
+    """Print the findings to standard error: standard output is not for them."""
+    if outcome.run is None:
+        return
+    stopped = outcome.error.finding if isinstance(outcome.error, KernelError) else None
+    for finding in outcome.run.findings:
+        if finding is not stopped and finding.kind not in ("INFO", "PERF"):
+            place = f" at {finding.file}:{finding.line}" if finding.file else ""
+            complain(f"{finding.kind} {finding.code}{place}: {finding.message}")
+
+
+def _mention_others(outcome: Outcome) -> None:
+    """Say that other kernels ran, and never pass over what was found in them."""
+    if not outcome.others or outcome.run is None:
+        return
+    complain(
+        f"{len(outcome.others) + 1} launches; reported is the last of {outcome.run.op} "
+        "(--kernel NAME chooses another kernel)"
+    )
+    found = Counter(
+        (other.kernel, finding.kind, finding.code, finding.message.partition("\n")[0])
+        for other in outcome.others
+        for finding in other.findings
+        if finding.kind not in ("INFO", "PERF")
+    )
+    for (kernel, kind, code, first_line), launches in found.items():
+        times = f" ({launches} times)" if launches > 1 else ""
+        complain(f"also found in {kernel}{times}: {kind} {code}: {first_line}")
