@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import simpy
+from simpy.events import Timeout
 
 RETIRE = 0
 """Results become visible."""
@@ -45,7 +46,7 @@ class Agenda:
         slot = self._slots.get(time)
         if slot is None:
             self._slots[time] = [(phase, rank, action, argument)]
-            self.env.timeout(time - self.now, time).callbacks.append(self._serve)  # type: ignore[union-attr]
+            Timeout(self.env, time - self.now, time).callbacks.append(self._serve)  # type: ignore[union-attr]
         elif self._random is None:
             slot.append((phase, rank, action, argument))
         else:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascend_sim.agenda import PROGRAM, READ, Agenda
+from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.pipes import Flag, MovePipe, PipeQueue, VectorPipe
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
-from isa.types import PIPES_OF, CoreKind, HardEvent, Pipe, Space
+from isa.types import EVENT_IDS, PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 POISON = 0xFF
 """What fresh on-chip memory is filled with: NaN in every floating type."""
+
+_S = Pipe.S
+_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
 
 _SPACES_OF = {
     CoreKind.AIV: (Space.UB,),
@@ -82,14 +85,8 @@ class Core:
         self.visible = whole(chip.sync.visible)
         self.write_latency = whole(chip.gm.latency_l2_write)
         scalar = chip.scalar
-        self.issue_cost = {
-            Pipe.V: whole(scalar.vector_issue),
-            Pipe.M: whole(scalar.cube_issue),
-            Pipe.MTE1: whole(scalar.cube_issue),
-            Pipe.MTE2: whole(scalar.move_issue),
-            Pipe.MTE3: whole(scalar.move_issue),
-            Pipe.FIX: whole(scalar.move_issue),
-        }
+        move, cube = whole(scalar.move_issue), whole(scalar.cube_issue)
+        self.issue_cost = [0, whole(scalar.vector_issue), cube, cube, move, move, move]  # by Pipe
         self.flag_cost = whole(scalar.flag_issue)
         self.barrier_cost = whole(scalar.barrier_issue)
         cache = chip.dcache
@@ -106,8 +103,9 @@ class Core:
             elif pipe in (Pipe.MTE2, Pipe.MTE3):
                 port = read if pipe is Pipe.MTE2 else write
                 self.pipes[pipe] = MovePipe(self, pipe, depth, pipe_rank, port)
+        self.lanes: list[PipeQueue | None] = [self.pipes.get(pipe) for pipe in Pipe]
         self.scalar_rank = rank * len(Pipe)
-        self.flags: dict[tuple[HardEvent | None, int], Flag] = {}
+        self.flags: dict[int, Flag] = {}
         self.program: Program | None = None
         self.items: deque[Item] = deque()
         self.time = 0
@@ -147,9 +145,9 @@ class Core:
 
     # ---- flags ------------------------------------------------------------------------------
 
-    def flag(self, event: HardEvent | None, event_id: int) -> Flag:
-        """Return a flag, lowered if nobody used it yet."""
-        key = (event, event_id)
+    def flag(self, item: Item) -> Flag:
+        """Return the flag of a set or a wait, lowered if nobody used it yet."""
+        key = item.event * EVENT_IDS + item.event_id  # type: ignore[operator]
         flag = self.flags.get(key)
         if flag is None:
             flag = self.flags[key] = Flag()
@@ -158,7 +156,7 @@ class Core:
     def fire(self, item: Item, time: int) -> None:
         """Raise a flag at a cycle; a wait sees it `visible` cycles later."""
         item.accept = item.end = time
-        flag = self.flag(item.event, item.event_id)
+        flag = self.flag(item)
         flag.tokens.append((time + self.visible, item))
         waiter = flag.waiter
         if waiter is not None:
@@ -213,12 +211,12 @@ class Core:
         while True:
             while items:
                 item = items[0]
-                if item.pipe is Pipe.S:
+                if item.pipe is _S:
                     if not self._scalar_item(item):
                         return
                     items.popleft()
                     continue
-                pipe = self.pipes[item.pipe]
+                pipe: PipeQueue = self.lanes[item.pipe]  # type: ignore[assignment]
                 entered = pipe.entered
                 if entered - pipe.left >= pipe.depth:
                     self.waiting_for = pipe
@@ -228,9 +226,9 @@ class Core:
                 if slot > self.time:
                     self._stall(slot, Cause.QUEUE_FULL, item, pipe.pipe.name)
                 kind = item.kind
-                if kind is Kind.INSTRUCTION:
+                if kind is _INSTRUCTION:
                     self.time += self.issue_cost[pipe.pipe]
-                elif kind is Kind.BARRIER:
+                elif kind is _BARRIER:
                     self.time += self.barrier_cost
                 else:
                     self.time += self.flag_cost
@@ -261,14 +259,14 @@ class Core:
     def _scalar_item(self, item: Item) -> bool:
         """Execute an item of the scalar unit; return False where it has to wait."""
         kind = item.kind
-        if kind is Kind.SET_FLAG:
+        if kind is _SET:
             self.time += self.flag_cost
             item.issue = item.head = item.start = self.time
             self.fire(item, self.time + self.set_cycles)
             return True
-        if kind is Kind.WAIT_FLAG:
+        if kind is _WAIT:
             return self._wait_into_scalar(item)
-        if kind is Kind.BARRIER:
+        if kind is _BARRIER:
             if not self._all_landed(item):
                 return False
             item.issue = item.start = item.accept = item.end = self.time
@@ -279,7 +277,7 @@ class Core:
         if item.head < 0:
             self.time += self.flag_cost
             item.issue = item.head = self.time
-        flag = self.flag(item.event, item.event_id)
+        flag = self.flag(item)
         if not flag.tokens:
             flag.waiter = self
             self.waiting_flag = item
@@ -340,5 +338,3 @@ class Core:
             return whole(scalar.gm_hit)
         return whole(scalar.gm_miss if self.memory.l2.touch_line(buffer, offset) else self.chip.gm.latency_hbm)
 
-
-READ_PHASE = READ

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class L2:
             window = stamps[index]
         total = window.size
         fresh = self.fills - self.capacity
-        hits = int(np.count_nonzero(window > fresh))
+        hits = (window > fresh).tobytes().count(1)  # cheaper than count_nonzero on the usual few sectors
         misses = total - hits
         self.fills += misses
         if type(index) is tuple:
@@ -137,31 +138,29 @@ class L2:
 
 
 class Transfer:
-    """One MTE instruction's bytes on their way: segments of (bytes, kind), served one after the other."""
+    """One MTE instruction's bytes on their way: segments of (bytes, kind), served one after the other.
+
+    Bytes use the servers from `began` on; what they fetch is there `latency` later, of which `miss_latency`
+    is due to misses. `ideal`: cycles to move the bytes at the port's own rate; `alone`: the same with nobody else
+    about, where misses are limited by the window.
+    """
 
     __slots__ = (
-        "alone", "arrival", "began", "ideal", "item", "latency", "miss_latency", "owner", "port",
-        "segments",
-    )
+        "alone", "began", "ideal", "item", "latency", "miss_latency", "owner", "port", "segments",
+    )  # fmt: skip
 
     def __init__(self, owner: Any, item: Any, port: Port, segments: list[tuple[int, int]]) -> None:
         self.owner = owner
         self.item = item
         self.port = port
         self.segments = segments
-        self.arrival = 0
-        self.began = -1
-        self.latency = 0
-        self.miss_latency = 0
-        self.ideal = 0.0  # cycles to move the bytes at the port's own rate
-        self.alone = 0.0  # the same with nobody else about: misses are limited by the window
 
 
 HIT, MISS, WRITE, BYPASS_WRITE = 0, 1, 2, 3
 
 
 class _Class:
-    """Transfers that run at one rate. `progress` is what each of them has moved since the class was made."""
+    """Transfers that run at one rate. `progress` is what each of them has moved since the class was last empty."""
 
     __slots__ = ("cap", "heap", "kind", "members", "progress", "rate")
 
@@ -171,43 +170,41 @@ class _Class:
         self.members = 0
         self.progress = 0.0
         self.rate = cap
-        self.heap: list[tuple[float, int, Port, int]] = []
-
-
-class Port:
-    """One direction of one core's path to GM. Its transfers follow one another; `rank` breaks ties."""
-
-    __slots__ = (
-        "active", "cluster", "current", "finish", "group", "kind", "limit", "other", "queue", "rank", "ticket",
-        "write",
-    )  # fmt: skip
-
-    def __init__(self, rank: int, limit: float, *, write: bool, cluster: Cluster) -> None:
-        self.rank = rank
-        self.limit = limit
-        self.write = write
-        self.cluster = cluster
-        self.other: Port | None = None  # the same core's other direction, when they share a bus
-        self.queue: list[Transfer] = []
-        self.current: Transfer | None = None
-        self.kind = HIT
-        self.group: _Class | None = None
-        self.finish = 0.0
-        self.ticket = 0
-        self.active = False
+        self.heap: list[tuple[float, int, int, Port]] = []
 
 
 class Cluster:
     """The ports of one AI Core: an AIC and its two AIVs, which share one window of outstanding misses."""
 
-    __slots__ = ("ports",)
+    __slots__ = ("missing", "ports")
 
     def __init__(self) -> None:
         self.ports: list[Port] = []
+        self.missing = 0  # ports that are moving missed bytes
 
-    def missing(self) -> int:
-        """Return how many ports are moving missed bytes."""
-        return sum(1 for port in self.ports if port.active and port.kind == MISS)
+
+class Port:
+    """One direction of one core's path to GM. Its transfers follow one another; `rank` breaks ties.
+
+    `kind` is what it moves at the moment, None when it moves nothing.
+    """
+
+    __slots__ = (
+        "cluster", "current", "finish", "group", "kind", "limit", "other", "queue", "rank", "ticket", "write",
+    )  # fmt: skip
+
+    def __init__(self, rank: int, limit: float, *, write: bool, cluster: Cluster) -> None:
+        self.rank = rank
+        self.limit = float(limit)
+        self.write = write
+        self.cluster = cluster
+        self.other: Port | None = None  # the same core's other direction, when they share a bus
+        self.queue: deque[Transfer] = deque()
+        self.current: Transfer | None = None
+        self.kind: int | None = None
+        self.group: _Class | None = None
+        self.finish = 0.0
+        self.ticket = 0
 
 
 class GlobalMemory:
@@ -228,9 +225,11 @@ class GlobalMemory:
         self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
         self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
         self.classes: dict[tuple[int, float], _Class] = {}
+        self.groups: list[_Class] = []
+        self.demand = [0.0] * 4  # by kind, bytes a cycle
+        self.contended = False
         self.last = 0
         self.scheduled = -1
-        self.changed: list[Port] = []
         self.serving = -1
         self.clusters: dict[int, Cluster] = {}
 
@@ -246,104 +245,128 @@ class GlobalMemory:
         group.ports += [read, write]
         return read, write
 
-    def request(self, owner: Any, port: Port, item: Any, access: Access, start: int) -> Transfer:
+    def request(self, owner: Any, port: Port, item: Any, access: Access) -> None:
         """Take a transfer that an MTE pipe starts now; `owner.done(transfer, end)` is called when it is through."""
         bypass = item.call.cache_mode is CacheMode.CACHE_MODE_DISABLE
         if bypass:
-            moved = _sector_bytes(access, self.l2.sector)
-            hit, miss, back = 0, moved, 0
+            hit, miss, back = 0, _sector_bytes(access, self.l2.sector), 0
         else:
             hit, miss, back = self.l2.touch(access, write=port.write)
-        transfer = Transfer(owner, item, port, [])
+        moved = hit + miss
         if port.write:
             kind = BYPASS_WRITE if bypass else WRITE
-            transfer.segments = [(hit + miss, kind)]
-            if back:
-                transfer.segments.append((back, BYPASS_WRITE))
+            transfer = Transfer(owner, item, port, [(moved, kind), (back, BYPASS_WRITE)] if back else [(moved, kind)])
             transfer.latency = self.write_head
-        else:
-            if miss or back:
-                transfer.segments.append((miss + back, MISS))
-            if hit:
-                transfer.segments.append((hit, HIT))
-            transfer.latency = self.latency_miss if miss else self.latency_hit
-            transfer.miss_latency = max(transfer.latency - self.latency_hit, 0)
-        transfer.ideal = transfer.alone = (hit + miss) / port.limit
-        if miss and not port.write:
+            transfer.miss_latency = 0
+            transfer.ideal = transfer.alone = moved / port.limit
+        elif miss or back:
+            transfer = Transfer(owner, item, port, [(miss + back, MISS), (hit, HIT)] if hit else [(miss + back, MISS)])
+            transfer.latency = self.latency_miss
+            transfer.miss_latency = self.latency_miss - self.latency_hit
+            transfer.ideal = moved / port.limit
             window = self.aiv_window if port.other is not None else self.core_window
             transfer.alone = hit / port.limit + miss / min(port.limit, window)
-        transfer.arrival = start + transfer.latency
-        port.queue.append(transfer)
-        if port.current is None and len(port.queue) == 1:
-            self.agenda.at(transfer.arrival, SERVE, port.rank, self._arrive, port)
-        return transfer
+        else:
+            transfer = Transfer(owner, item, port, [(hit, HIT)])
+            transfer.latency = self.latency_hit
+            transfer.miss_latency = 0
+            transfer.ideal = transfer.alone = moved / port.limit
+        if port.current is None:
+            self._begin(port, transfer)
+        else:
+            port.queue.append(transfer)
 
-    def _arrive(self, port: Port) -> None:
-        """Begin the port's next transfer: its first byte is here."""
-        if port.current is None and port.queue and port.queue[0].arrival <= self.agenda.now:
-            self._begin(port)
-            self._settle()
+    def _begin(self, port: Port, transfer: Transfer) -> None:
+        port.current = transfer
+        transfer.began = self.agenda.now
+        size, kind = transfer.segments.pop(0)
+        self._move(port, kind, size)
 
-    def _begin(self, port: Port) -> None:
-        port.current = port.queue.pop(0)
-        port.current.began = self.agenda.now
-        self._next_segment(port)
-
-    def _next_segment(self, port: Port) -> None:
-        assert port.current is not None
-        size, port.kind = port.current.segments.pop(0)
-        port.active = True
-        self._advance()
-        self._assign(port, float(size))
-        self._regroup(port)
+    def _move(self, port: Port, kind: int | None, size: float) -> None:
+        """Let a port move `size` bytes of a kind from now on, or nothing (None)."""
+        before = port.kind
+        if before != kind:
+            port.kind = kind
+            port.cluster.missing += (kind == MISS) - (before == MISS)
+        if kind is not None:
+            if self.last != self.agenda.now:
+                self._advance()
+            self._assign(port, size)
+        if before != kind:
+            self._regroup(port)
 
     def _limit(self, port: Port) -> float:
         """Return what the port's own path allows at this moment, in bytes a cycle."""
-        limit = float(port.limit)
-        if port.kind == MISS:
-            if port.other is not None:
-                limit = min(limit, self.aiv_window)
-            limit = min(limit, self.core_window / max(port.cluster.missing(), 1))
+        limit = port.limit
         other = port.other
-        if other is not None and other.active:
-            theirs = self.aiv_window if other.kind == MISS else float(other.limit)
+        if port.kind == MISS:
+            limit = min(limit, self.core_window / port.cluster.missing)
+            if other is not None:
+                limit = min(limit, self.aiv_window)
+        if other is not None and other.kind is not None:
+            theirs = self.aiv_window if other.kind == MISS else other.limit
             if limit + theirs > self.sum_limit:
                 limit = min(limit, max(self.sum_limit / 2, self.sum_limit - theirs))
         return limit
 
     def _assign(self, port: Port, remaining: float) -> None:
         limit = self._limit(port)
-        key = (port.kind, limit)
-        group = self.classes.get(key)
+        kind: int = port.kind  # type: ignore[assignment]
+        group = self.classes.get((kind, limit))
         if group is None:
-            group = self.classes[key] = _Class(port.kind, limit)
+            group = self.classes[kind, limit] = _Class(kind, limit)
+            self.groups.append(group)
         if group.members == 0:
             group.progress = 0.0
+            group.rate = limit
             group.heap.clear()
         group.members += 1
+        self.demand[kind] += limit
         port.group = group
         port.finish = group.progress + remaining
         port.ticket += 1
-        heapq.heappush(group.heap, (port.finish, port.rank, port, port.ticket))
+        heapq.heappush(group.heap, (port.finish, port.rank, port.ticket, port))
+        if self.contended or self._over():
+            self._settle()
+        else:  # everybody moves at its own limit: only this port's end is new
+            self._due((remaining - _EPSILON) / limit)
+
+    def _leave(self, group: _Class) -> None:
+        group.members -= 1
+        self.demand[group.kind] -= group.cap
+
+    def _over(self) -> bool:
+        """Return whether the servers are asked for more than they have."""
+        hit, miss, write, direct = self.demand
+        return hit + miss > self.l2_read or hit + miss + write > self.l2_all or miss + direct > self.hbm
+
+    def _due(self, after: float) -> None:
+        """See to it that `_complete` runs when something may be through, `after` cycles from now."""
+        now = self.agenda.now
+        due = now + max(math.ceil(after), 1)
+        if self.scheduled <= now or due < self.scheduled:
+            self.scheduled = due
+            self.agenda.at(due, RETIRE, -1, self._complete)
 
     def _regroup(self, changed: Port) -> None:
         """Move the neighbours of a port that began or ended to the class that their new limit asks for."""
-        neighbours = [p for p in changed.cluster.ports if p is not changed and p.active]
-        for port in neighbours:
-            assert port.group is not None
-            if self._limit(port) != port.group.cap or port.kind != port.group.kind:
-                remaining = port.finish - port.group.progress
-                port.group.members -= 1
-                self._assign(port, remaining)
+        for port in changed.cluster.ports:
+            group = port.group
+            if port is changed or group is None:  # idle, or about to be assigned anyway
+                continue
+            if self._limit(port) != group.cap:
+                self._leave(group)
+                self._assign(port, port.finish - group.progress)
 
     def _advance(self) -> None:
         """Account for what has moved since the last change."""
-        elapsed = self.agenda.now - self.last
+        now = self.agenda.now
+        elapsed = now - self.last
         if elapsed:
-            for group in self.classes.values():
+            for group in self.groups:
                 if group.members:
                     group.progress += group.rate * elapsed
-            self.last = self.agenda.now
+            self.last = now
 
     def _settle(self) -> None:
         """Share the servers anew at the end of this cycle's changes."""
@@ -354,68 +377,77 @@ class GlobalMemory:
     def _share(self, _: Any) -> None:
         self.serving = -1
         self._advance()
-        busy = [group for group in self.classes.values() if group.members]
-        reads = [group for group in busy if group.kind in (HIT, MISS)]
-        hbm = [group for group in busy if group.kind in (MISS, BYPASS_WRITE)]
-        cached = [group for group in busy if group.kind != BYPASS_WRITE]
-        for group in busy:
-            group.rate = group.cap
-        for users, capacity in ((reads, self.l2_read), (cached, self.l2_all), (hbm, self.hbm)):
-            level = _water_level(users, capacity)
-            for group in users:
-                group.rate = min(group.rate, level)
-        self._schedule(busy)
+        self.demand = [0.0] * 4  # anew, so that no rounding error piles up
+        for group in self.groups:
+            if group.members:
+                self.demand[group.kind] += group.cap * group.members
+                group.rate = group.cap
+        hit, miss, write, direct = self.demand
+        self.contended = self._over()
+        if hit + miss > self.l2_read:
+            self._cap((HIT, MISS), self.l2_read)
+        if hit + miss + write > self.l2_all:
+            self._cap((HIT, MISS, WRITE), self.l2_all)
+        if miss + direct > self.hbm:
+            self._cap((MISS, BYPASS_WRITE), self.hbm)
+        self._schedule()
 
-    def _schedule(self, busy: list[_Class]) -> None:
+    def _cap(self, kinds: tuple[int, ...], capacity: float) -> None:
+        users = [group for group in self.groups if group.members and group.kind in kinds]
+        level = _water_level(users, capacity)
+        for group in users:
+            group.rate = min(group.rate, level)
+
+    def _schedule(self) -> None:
         soonest = math.inf
-        for group in busy:
+        for group in self.groups:
+            if not group.members:
+                continue
             heap = group.heap
-            while heap and (heap[0][2].group is not group or heap[0][3] != heap[0][2].ticket):
+            while heap[0][2] != heap[0][3].ticket:
                 heapq.heappop(heap)
-            if heap:
-                soonest = min(soonest, (heap[0][0] - group.progress - _EPSILON) / group.rate)
+            left = (heap[0][0] - group.progress - _EPSILON) / group.rate
+            if left < soonest:
+                soonest = left
         if soonest is not math.inf:
-            due = self.agenda.now + max(math.ceil(soonest), 1)
-            if self.scheduled <= self.agenda.now or due < self.scheduled:
-                self.scheduled = due
-                self.agenda.at(due, RETIRE, -1, self._complete)
+            self._due(soonest)
 
     def _complete(self, _: Any) -> None:
         """End the segments that are through at this cycle, in order of their ports."""
         self._advance()
-        done: list[Port] = []
-        for group in self.classes.values():
-            heap = group.heap
-            while heap and group.members:
-                finish, _, port, ticket = heap[0]
-                if port.group is not group or ticket != port.ticket:
-                    heapq.heappop(heap)
-                elif finish <= group.progress + _EPSILON * max(1.0, finish):
-                    heapq.heappop(heap)
-                    group.members -= 1
-                    done.append(port)
-                else:
-                    break
-        done.sort(key=lambda port: port.rank)
         now = self.agenda.now
-        for port in done:
-            port.active = False
-            port.group = None
-        for port in done:
+        done: list[tuple[int, Port]] = []
+        for group in self.groups:
+            if not group.members:
+                continue
+            heap = group.heap
+            through = group.progress + _EPSILON * max(1.0, group.progress)
+            while heap and (heap[0][0] <= through or heap[0][2] != heap[0][3].ticket):
+                _, _, ticket, port = heapq.heappop(heap)
+                if ticket == port.ticket:
+                    self._leave(group)
+                    port.ticket += 1
+                    port.group = None
+                    done.append((port.rank, port))
+        if len(done) > 1:
+            done.sort()  # ranks are unique
+        for _, port in done:
             transfer = port.current
             assert transfer is not None
             if transfer.segments:
-                self._next_segment(port)
-                continue
-            port.current = None
-            self._regroup(port)
-            transfer.owner.done(transfer, now)
-            if port.current is None and port.queue:
-                if port.queue[0].arrival <= now:
-                    self._begin(port)
+                size, kind = transfer.segments.pop(0)
+                self._move(port, kind, size)
+            else:
+                if port.queue:
+                    self._begin(port, port.queue.popleft())
                 else:
-                    self.agenda.at(port.queue[0].arrival, SERVE, port.rank, self._arrive, port)
-        self._settle()
+                    port.current = None
+                    self._move(port, None, 0)
+                transfer.owner.done(transfer, now)
+        if self.contended:
+            self._settle()
+        else:
+            self._schedule()
 
 
 def _water_level(groups: list[_Class], capacity: float) -> float:

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ascend_sim.trace import Item, Kind
-from isa.types import PIPES_OF, HardEvent, Pipe
+from isa.access import GM_PLACE
+from isa.types import EVENT_IDS, PIPES_OF, Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.program import Program
     from isa.access import Access
 
+_S = Pipe.S
+_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
 _PIPES = len(Pipe)
 SAME_PIPE_WINDOW = 16
 """Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
@@ -59,9 +62,10 @@ class Order:
         self._program = program
         self._session = program.session
         self._lanes = {pipe: _Lane() for pipe in PIPES_OF[program.core_kind]}
+        self._by_pipe = [self._lanes.get(pipe) for pipe in Pipe]
         self._scalar = self._lanes[Pipe.S]
         self._scalar.snapshot = self._scalar.known
-        self._tokens: dict[tuple[HardEvent | None, int], deque[list[int]]] = {}
+        self._tokens: dict[int, deque[list[int]]] = {}
         self._logs: dict[Any, list[_Entry]] = {}
         self._settled: dict[Any, list[_Entry]] = {}  # ordered before every pipe, not before the scalar unit
         self._written = {
@@ -75,10 +79,10 @@ class Order:
     def issue(self, item: Item) -> None:
         """Take the next item of the program."""
         snapshot = self._scalar.known
-        if item.pipe is Pipe.S:
+        if item.pipe is _S:
             self._scalar_item(item)
             return
-        lane = self._lanes[item.pipe]
+        lane: _Lane = self._by_pipe[item.pipe]  # type: ignore[assignment]
         lane.pending.append((item, snapshot))
         if len(lane.pending) == 1:
             self._follow()
@@ -93,14 +97,14 @@ class Order:
                     if not self._step(pipe, lane, item, snapshot):
                         break
                     lane.pending.popleft()
-                    moved = moved or item.kind is Kind.SET_FLAG
+                    moved = moved or item.kind is _SET
 
     def _step(self, pipe: Pipe, lane: _Lane, item: Item, snapshot: list[int]) -> bool:
         if snapshot is not lane.snapshot:
             lane.snapshot = snapshot
             _join(lane.known, snapshot)
         kind = item.kind
-        if kind is Kind.INSTRUCTION:
+        if kind is _INSTRUCTION:
             lane.count += 1
             call = item.call
             if call.writes:
@@ -109,12 +113,12 @@ class Order:
                 access = call.writes[0]
                 self._access(access, True, pipe, lane, item)
                 self._written_bytes(item)
-        elif kind is Kind.SET_FLAG:
+        elif kind is _SET:
             token = lane.known.copy()
             token[pipe] = lane.count
-            self._tokens.setdefault((item.event, item.event_id), deque()).append(token)
-        elif kind is Kind.WAIT_FLAG:
-            tokens = self._tokens.get((item.event, item.event_id))
+            self._tokens.setdefault(_flag(item), deque()).append(token)
+        elif kind is _WAIT:
+            tokens = self._tokens.get(_flag(item))
             if not tokens:
                 return False
             _join(lane.known, tokens.popleft())
@@ -125,18 +129,18 @@ class Order:
     def _scalar_item(self, item: Item) -> None:
         lane = self._scalar
         kind = item.kind
-        if kind is Kind.SET_FLAG:
+        if kind is _SET:
             token = lane.known.copy()
             token[Pipe.S] = lane.count
-            self._tokens.setdefault((item.event, item.event_id), deque()).append(token)
+            self._tokens.setdefault(_flag(item), deque()).append(token)
             self._follow()
-        elif kind is Kind.WAIT_FLAG:
-            tokens = self._tokens.get((item.event, item.event_id))
+        elif kind is _WAIT:
+            tokens = self._tokens.get(_flag(item))
             if tokens:
                 known = lane.known.copy()
                 _join(known, tokens.popleft())
                 lane.known = known
-        elif kind is Kind.BARRIER:
+        elif kind is _BARRIER:
             known = lane.known.copy()
             for pipe, other in self._lanes.items():
                 known[pipe] = other.count
@@ -164,9 +168,8 @@ class Order:
                 self._uninitialised(item, access)
 
     def _access(self, access: Access, write: bool, pipe: Pipe, lane: _Lane, item: Item) -> None:
-        buffer = access.buffer
-        place = access.space if buffer is None else buffer.index + _PIPES * 100
-        if buffer is not None:
+        place = access.place
+        if place >= GM_PLACE:
             self._session.note_gm(self._program.block, access, write, item)
         log = self._logs.get(place)
         if log is None:
@@ -184,7 +187,7 @@ class Order:
             if write and (other is access or access.covers(other)):
                 entry.number = -1
                 covered = True
-        if pipe is Pipe.S and place in self._settled:
+        if pipe is _S and place in self._settled:
             for entry in self._settled[place]:
                 if (write or entry.write) and known[entry.pipe] < entry.number and entry.access.overlaps(access):
                     self._race(entry, item, access, write)
@@ -203,12 +206,12 @@ class Order:
     def _in_order(entry: _Entry, pipe: Pipe, number: int) -> bool:
         """Return whether two accesses of one pipe follow one another anyway."""
         return entry.pipe is pipe and (
-            pipe is Pipe.S or entry.number == number or number - entry.number > SAME_PIPE_WINDOW
+            pipe is _S or entry.number == number or number - entry.number > SAME_PIPE_WINDOW
         )
 
     def _prune(self, place: Any, log: list[_Entry]) -> None:
         """Set aside what every pipe knows to be complete; only the scalar unit may still conflict with it."""
-        lanes = [lane.known for pipe, lane in self._lanes.items() if pipe is not Pipe.S]
+        lanes = [lane.known for pipe, lane in self._lanes.items() if pipe is not _S]
         stay, settled = [], self._settled.setdefault(place, [])
         for entry in log:
             if all(known[entry.pipe] >= entry.number for known in lanes):
@@ -222,7 +225,7 @@ class Order:
 
     def _written_bytes(self, item: Item) -> None:
         call = item.call
-        identity = id(call)
+        identity = id(call.template)
         if identity not in self._complete:
             for access in call.reads:
                 if access.buffer is None:
@@ -275,6 +278,10 @@ class Order:
 
     def _race(self, entry: _Entry, item: Item, access: Access, write: bool) -> None:
         self._session.race(self._program, entry, item, access, write)
+
+
+def _flag(item: Item) -> int:
+    return item.event * EVENT_IDS + item.event_id  # type: ignore[operator,no-any-return]
 
 
 def _join(known: list[int], other: list[int]) -> None:

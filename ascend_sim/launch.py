@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import isa
 from ascend_sim import messages
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.coverage import axis_text, conflicts, unwritten
-from ascend_sim.errors import AscendSimError, ConfigError, Finding, HostError, KernelError
+from ascend_sim.errors import ConfigError, Finding, HostError, KernelError
 from ascend_sim.lang.jit import Kernel
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
@@ -124,6 +125,8 @@ def launch(
     def body(_: int) -> Callable[[], None]:
         return lambda: function(*[argument() for argument in arguments])
 
+    collecting = gc.isenabled()
+    gc.disable()  # a run makes objects by the million and no cycles worth looking for
     try:
         session.run(body, CoreKind.AIV)
     except KernelError as error:
@@ -132,8 +135,9 @@ def launch(
         error.run = finished(whole=False)
         error.args = (error.args[0], error.finding, error.run)
         raise
-    except AscendSimError:
-        raise
+    finally:
+        if collecting:
+            gc.enable()
     return finished(whole=True)
 
 

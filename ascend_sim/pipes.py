@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_sim.agenda import READ, RETIRE
 from ascend_sim.cost import Price, vector_price, whole
-from ascend_sim.trace import Cause, Item, Kind, MemoryCause
+from ascend_sim.trace import Cause, Item, Kind, MemoryCause, Parts
 from isa.types import Pipe
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class PipeQueue:
                 else:
                     core.fire(item, (head if head > self.landed else self.landed) + core.set_cycles)
             elif kind is _WAIT:
-                flag = core.flags.get((item.event, item.event_id))
-                if flag is None or not flag.tokens:
-                    core.flag(item.event, item.event_id).waiter = self
+                flag = core.flag(item)
+                if not flag.tokens:
+                    flag.waiter = self
                     self.blocked = item
                     return
                 visible, item.partner = flag.tokens.popleft()
@@ -169,12 +169,8 @@ class VectorPipe(PipeQueue):
         else:
             item.end = end = self.landed
         if price.conflict:
-            lead = start + price.lead
-            item.parts = (
-                (Cause.BUSY, None, lead),
-                (Cause.BANK_CONFLICT, None, lead + price.conflict),
-                (Cause.BUSY, None, end),
-            )
+            item.detailed = _conflict_parts
+            item.spent = (start + price.lead, price.conflict)
         if self.core.numerics and call.writes:
             self.core.agenda.at(start, READ, self.rank, self._read, item)
 
@@ -219,57 +215,59 @@ class MovePipe(PipeQueue):
         if core.numerics:
             self._results[item] = call.start(core.memories)
         access = call.writes[0] if self.port.write else call.reads[0]
-        core.memory.request(self, self.port, item, access, item.start)
+        core.memory.request(self, self.port, item, access)
 
     def done(self, transfer: Transfer, now: int) -> None:
-        """Take the end of a transfer: retire it, let what waited behind it go on."""
+        """Take the end of a transfer's bytes: its results follow after the latency; what waited can go on."""
         item = transfer.item
         core = self.core
-        end = now
+        end = now + transfer.latency
+        item.detailed = _move_parts
+        item.spent = (transfer.began, transfer.latency, transfer.miss_latency, transfer.ideal, transfer.alone, end)
         if self.port.write:
-            end = max(now, item.start + core.write_latency)
-            self.accept = item.accept = max(now, item.accept)
+            self.accept = item.accept = end if end > item.accept else item.accept
             self.blocked = None
+            if item.start + core.write_latency > end:
+                end = item.start + core.write_latency
         item.end = end
-        item.parts = _parts(transfer, now, end, self.port.limit, core)
-        if core.numerics:
-            core.agenda.at(end, RETIRE, self.rank, self._write, item)
         self.drain()
-        core.look_at(self)
+        if core.numerics:
+            core.agenda.at(item.end, RETIRE, self.rank, self._write, item)
+        if self.queue:
+            core.look_at(self)
         core.pump()
 
     def _write(self, item: Item) -> None:
         item.call.retire(self.core.memories, self._results.pop(item))
 
 
-def _parts(
-    transfer: Transfer, now: int, end: int, limit: float, core: Core
-) -> tuple[tuple[Cause, MemoryCause | None, int], ...]:
+def _conflict_parts(item: Item) -> Parts:
+    lead, conflict = item.spent
+    return (
+        (Cause.BUSY, None, int(lead)),
+        (Cause.BANK_CONFLICT, None, int(lead + conflict)),
+        (Cause.BUSY, None, item.end),
+    )
+
+
+def _move_parts(item: Item) -> Parts:
     """Say what a transfer's cycles were spent on: latency, misses, sharing, and moving bytes at its own rate."""
-    start = transfer.item.start
-    arrival = transfer.arrival
-    began = transfer.began
-    memory = Cause.MEMORY
-    parts = [(memory, MemoryCause.LATENCY, arrival - transfer.miss_latency)]
-    if transfer.miss_latency:
-        parts.append((memory, MemoryCause.L2_MISS, arrival))
-    if began > arrival:
-        parts.append((memory, MemoryCause.SHARE, began))
-    moving = whole(min(transfer.ideal, now - began))
-    alone = whole(min(max(transfer.alone, transfer.ideal), now - began))
-    shared_until = now - alone
-    if shared_until > began:
-        parts.append((memory, MemoryCause.SHARE, shared_until))
-    if now - moving > max(shared_until, began):
-        parts.append((memory, MemoryCause.L2_MISS, now - moving))
-    parts.append((Cause.BUSY, None, now))
-    if end > now:
-        parts.append((memory, MemoryCause.LATENCY, end))
-    result: list[tuple[Cause, MemoryCause | None, int]] = []
-    last = start
+    began, latency, missed, ideal, alone, there = item.spent
+    moving = whole(min(ideal, there - latency - began))
+    unshared = whole(min(max(alone, ideal), there - latency - began))
+    first = item.start + latency  # when the first byte could be there
+    parts = (
+        (Cause.MEMORY, MemoryCause.LATENCY, int(first - missed)),
+        (Cause.MEMORY, MemoryCause.L2_MISS, int(first)),
+        (Cause.MEMORY, MemoryCause.SHARE, int(there) - unshared),
+        (Cause.MEMORY, MemoryCause.L2_MISS, int(there) - moving),
+        (Cause.BUSY, None, int(there)),
+        (Cause.MEMORY, MemoryCause.LATENCY, item.end),
+    )
+    result = []
+    last = item.start
     for cause, sub, until in parts:
         if until > last:
             result.append((cause, sub, until))
             last = until
     return tuple(result)
-

@@ -23,7 +23,7 @@ from ascend_sim.hazards import Order
 from ascend_sim.trace import Cause, Item, Kind
 from isa.instruction import Call
 from isa.stream import Registers, current
-from isa.types import EVENT_IDS, EVENT_PIPES, PIPES_OF, CoreKind, HardEvent, Pipe, Space
+from isa.types import EVENT_IDS, EVENT_SOURCE, EVENT_TARGET, PIPES_OF, CoreKind, HardEvent, Pipe, Space
 
 if TYPE_CHECKING:
     from ascend_sim.core import Core
@@ -91,15 +91,16 @@ class Program:
         self.session = session
         self.core = core
         self.block = block
-        self.calls: dict[Any, Call] = session.calls
+        self.calls: dict[Any, Call] = session.calls.setdefault(core.kind, {})
         self.registers = Registers()
         self.core_kind = core.kind
         self.tpipe: Any = None
-        self.events: dict[HardEvent, list[int]] = {}
+        self.events = [0] * len(HardEvent)  # ids in use, a bit each
         self.failure: BaseException | None = None
         self.phase = 0
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
+        self._pipes = PIPES_OF[core.kind]
         self._body = body
         self._items = core.items
         self._log = core.log.items
@@ -142,15 +143,34 @@ class Program:
 
     # ---- items ------------------------------------------------------------------------------
 
-    def site(self) -> int:
-        """Return the index of the call site: the kernel's frames, innermost first."""
-        frame: FrameType | None = sys._getframe(2)
-        key: list[Any] = []
-        while frame is not None and frame.f_code is not _RUN_CODE:
-            key.append(frame.f_code)
-            key.append(frame.f_lasti)
+    def site(self, depth: int = 3) -> int:
+        """Return the index of the call site: the kernel's frames, innermost first.
+
+        `depth` is where the kernel's own frame is expected, counted from here; frames of the simulator that are
+        nearer are passed over.
+        """
+        frame: FrameType | None = sys._getframe(depth)
+        library = self.session.library_code
+        while frame is not None and frame.f_code in library:
             frame = frame.f_back
-        return self.session.site(tuple(key), sys._getframe(2), _RUN_CODE)
+        first = frame
+        if frame is None:
+            return 0
+        code = frame.f_code
+        if code is _RUN_CODE:
+            return 0
+        key: Any = (code, frame.f_lasti)
+        frame = frame.f_back
+        while frame is not None and (code := frame.f_code) is not _RUN_CODE:
+            if code not in library:
+                key = (key, code, frame.f_lasti)
+            frame = frame.f_back
+        index = self.session.site_index.get(key)
+        if index is None:
+            index = self.session.new_site(key, first, _RUN_CODE)
+            if index < 0:  # a frame of the simulator that was not known yet: now it is
+                return self.site(depth + 1)
+        return index
 
     def _new(self, pipe: Pipe, kind: Kind, name: str, site: int, *, log: bool = True) -> Item:
         item = Item(self.core.index, self._index, pipe, kind, name, site)
@@ -168,11 +188,11 @@ class Program:
         if len(items) >= AHEAD:
             self._give_way()
 
-    def issue(self, call: Call) -> None:
-        """Take a bound instruction."""
-        if call.pipe not in self.core.pipes:
+    def issue(self, call: Call, depth: int = 3) -> None:
+        """Take a bound instruction; the kernel's frame is `depth` frames above `site`, or further up."""
+        if self.core.lanes[call.pipe] is None:
             raise errors.UnsupportedError(f"{call.name}: pipe {call.pipe.name} of a cube core is not simulated yet")
-        site = self.site()
+        site = self.site(depth)
         if self.auto is not None:
             self.auto.before(call, site)
         item = self._new(call.pipe, Kind.INSTRUCTION, call.name, site)
@@ -209,7 +229,7 @@ class Program:
 
     def set_flag(self, event: HardEvent, event_id: int, *, inserted: bool = False, site: int | None = None) -> None:
         """Queue a set in the event's first pipe."""
-        source, target = EVENT_PIPES[event]
+        source, target = EVENT_SOURCE[event], EVENT_TARGET[event]
         site = self.site() if site is None else site
         if not self._flag_works(event, source, target, "set_flag", site):
             return
@@ -227,7 +247,7 @@ class Program:
         site: int | None = None,
     ) -> None:
         """Queue a wait in the event's second pipe."""
-        source, target = EVENT_PIPES[event]
+        source, target = EVENT_SOURCE[event], EVENT_TARGET[event]
         site = self.site() if site is None else site
         if source is target:
             return  # the set was a barrier
@@ -241,7 +261,7 @@ class Program:
         if source is target:
             self._barrier(source, site)
             return False
-        pipes = PIPES_OF[self.core_kind]
+        pipes = self._pipes
         if source in pipes and target in pipes:
             return True
         self.session.report(
@@ -352,29 +372,26 @@ class Program:
 
     def take_event(self, event: HardEvent, label: str) -> int:
         """Take the lowest free id of an event from the framework's pool."""
-        used = self.events.setdefault(event, [])
-        for event_id in range(EVENT_IDS):
-            if event_id not in used:
-                used.append(event_id)
-                return event_id
-        self.error(
-            "QUEUE",
-            "no-event-id",
-            f"{label}: all {EVENT_IDS} ids of {event.name} are in use. An id comes back at the wait that belongs to it "
-            f"(deque, or the next alloc_tensor of the block)",
-        )
-        raise AssertionError
+        used = self.events[event]
+        free = ~used & (used + 1)
+        if free >= 1 << EVENT_IDS:
+            self.error(
+                "QUEUE",
+                "no-event-id",
+                f"{label}: all {EVENT_IDS} ids of {event.name} are in use. An id comes back at the wait that belongs to "
+                f"it (deque, or the next alloc_tensor of the block)",
+            )
+        self.events[event] = used | free
+        return free.bit_length() - 1
 
     def peek_event(self, event: HardEvent) -> int:
         """Return the lowest free id of an event."""
-        used = self.events.get(event, [])
-        return next((event_id for event_id in range(EVENT_IDS) if event_id not in used), EVENT_IDS - 1)
+        used = self.events[event]
+        return min((~used & (used + 1)).bit_length(), EVENT_IDS) - 1
 
     def release_event(self, event: HardEvent, event_id: int) -> None:
         """Give an id back to the pool."""
-        used = self.events.get(event, [])
-        if event_id in used:
-            used.remove(event_id)
+        self.events[event] &= ~(1 << event_id)
 
     # ---- errors and names -------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class Session:
         self.numerics = numerics
         self.checks = checks
         self.auto_sync = auto_sync
-        self.calls: dict[Any, Call] = {}
+        self.calls: dict[CoreKind, dict[Any, Call]] = {}
         self.agenda = Agenda(shuffle)
         self.memory = GlobalMemory(chip, self.agenda, warm=warm)
         self.log = Log(chip.name, chip.clock_mhz)
@@ -63,7 +63,8 @@ class Session:
         self.phases = {"": 0}
         self.cores: list[Core] = []
         self._physical = physical_cores
-        self._sites: dict[tuple[Any, ...], int] = {}
+        self.site_index: dict[Any, int] = {}
+        self.library_code: set[CodeType] = set()
         self._places: dict[Site, int] = {self.sites[0]: 0}
         self._library = tuple(str(path) for path in library)
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
@@ -73,22 +74,26 @@ class Session:
 
     # ---- call sites -------------------------------------------------------------------------
 
-    def site(self, key: tuple[Any, ...], frame: FrameType | None, root: CodeType) -> int:
-        """Return the index of a call site; frames inside the simulator itself are left out."""
-        index = self._sites.get(key)
+    def new_site(self, key: Any, frame: FrameType | None, root: CodeType) -> int:
+        """Give a call site its index; -1 after learning of frames that belong to the simulator itself."""
+        frames = []
+        learned = False
+        while frame is not None and frame.f_code is not root:
+            code = frame.f_code
+            if code.co_filename.startswith(self._library):
+                learned = learned or code not in self.library_code
+                self.library_code.add(code)
+            else:
+                frames.append((code.co_filename, frame.f_lineno, code.co_name))
+            frame = frame.f_back
+        if learned:
+            return -1
+        site = Site(tuple(frames))
+        index = self._places.get(site)
         if index is None:
-            frames = []
-            while frame is not None and frame.f_code is not root:
-                name = frame.f_code.co_filename
-                if not name.startswith(self._library):
-                    frames.append((name, frame.f_lineno, frame.f_code.co_name))
-                frame = frame.f_back
-            site = Site(tuple(frames))
-            index = self._places.get(site)
-            if index is None:
-                index = self._places[site] = len(self.sites)
-                self.sites.append(site)
-            self._sites[key] = index
+            index = self._places[site] = len(self.sites)
+            self.sites.append(site)
+        self.site_index[key] = index
         return index
 
     def where_text(self, site: int) -> str:
@@ -221,9 +226,11 @@ class Session:
             self.agenda.at(max(begin, self.agenda.now + 1), PROGRAM, core.scalar_rank, self._start, (core, block))
 
     def _leftovers(self, core: Core) -> None:
-        for (event, event_id), flag in core.flags.items():
-            if flag.tokens and event is not None:
+        for flag in core.flags.values():
+            if flag.tokens:
                 item = flag.tokens[0][1]
+                event, event_id = item.event, item.event_id
+                assert event is not None
                 self.report(
                     "FLAG_BALANCE",
                     "flag-left-set",

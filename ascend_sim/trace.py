@@ -6,6 +6,7 @@ from a saved log equals one made from a live run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any
@@ -65,6 +66,10 @@ class Site:
         return self.frames[0][1] if self.frames else 0
 
 
+Parts = tuple[tuple[Cause, MemoryCause | None, int], ...]
+"""(cause, sub-cause, end cycle) in order: what an item's cycles were spent on."""
+
+
 class Item:
     """One item that passed through a pipe (or, with `pipe` S, that the scalar unit executed).
 
@@ -75,10 +80,23 @@ class Item:
     means all of them were busy.
     """
 
-    __slots__ = (
-        "accept", "bytes", "call", "cause", "core", "end", "event", "event_id", "head", "index",
-        "inserted", "issue", "kind", "name", "partner", "parts", "phase", "pipe", "site", "start", "work",
-    )  # fmt: skip
+    # Defaults live on the class: most items set few of these, and items are made by the million.
+    phase = 0  # index into Log.phases; 0 is the unnamed phase
+    issue = -1
+    head = -1
+    start = -1
+    accept = -1
+    end = -1
+    detailed: Callable[[Item], Parts] | None = None  # makes `parts`, when somebody asks
+    spent: tuple[float, ...] = ()  # what it makes them of
+    bytes = 0  # payload of a move
+    work = 0  # repeats (V) or fractal cycles (M)
+    call: Any = None  # the bound instruction: `call.detail()` describes the operands
+    event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
+    event_id = -1
+    partner: Item | None = None  # of WAIT_FLAG: the set that released it
+    cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
+    inserted = False  # put in by automatic synchronisation, not by the user
 
     def __init__(self, core: int, index: int, pipe: Pipe, kind: Kind, name: str, site: int) -> None:
         self.core = core  # index into Log.cores
@@ -87,21 +105,15 @@ class Item:
         self.kind = kind
         self.name = name  # "add", "data_copy", "set_flag", "wait_flag", "pipe_barrier"
         self.site = site  # index into Log.sites
-        self.phase = 0  # index into Log.phases; 0 is the unnamed phase
-        self.issue = -1
-        self.head = -1
-        self.start = -1
-        self.accept = -1
-        self.end = -1
-        self.parts: tuple[tuple[Cause, MemoryCause | None, int], ...] | None = None
-        self.bytes = 0  # payload of a move
-        self.work = 0  # repeats (V) or fractal cycles (M)
-        self.call: Any = None  # the bound instruction: `call.detail()` describes the operands
-        self.event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
-        self.event_id = -1
-        self.partner: Item | None = None  # of WAIT_FLAG: the set that released it
-        self.cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
-        self.inserted = False  # put in by automatic synchronisation, not by the user
+
+    @property
+    def parts(self) -> Parts | None:
+        """What the cycles from start to end were spent on; None means all were busy."""
+        return self.detailed(self) if self.detailed is not None else None
+
+    @parts.setter
+    def parts(self, value: Parts | None) -> None:
+        self.detailed = None if value is None else lambda _: value
 
     def __repr__(self) -> str:
         return f"<Item {self.index} {self.pipe.name} {self.name} {self.issue}/{self.start}-{self.end}>"

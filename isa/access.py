@@ -20,15 +20,21 @@ if TYPE_CHECKING:
     from isa.tensor import GlobalTensor, GmBuffer, LocalTensor
 
 
+GM_PLACE = 100
+"""`Access.place` of the first GM allocation; on-chip memories have their Space's number."""
+
+
 class Access:
     """The bytes that one operand touches: element (i, j, …) lies at base + Σ index · stride.
 
     `shape` and `strides` (bytes) are the counts, outermost first; `lanes`, where not None, is a boolean
-    array of the trailing axes that says which elements take part. `low` and `high` bound the bytes.
+    array of the trailing axes that says which elements take part. `low` and `high` bound the bytes, `place`
+    numbers the memory or allocation.
     """
 
     __slots__ = (
-        "base", "buffer", "contiguous", "dtype", "high", "lanes", "low", "name", "owner", "ranges_cache",
+        "base", "buffer", "contiguous", "dtype", "high", "lanes", "low", "name", "origin", "owner", "place",
+        "ranges_cache",
         "shape", "space", "strides",
     )  # fmt: skip
 
@@ -45,6 +51,7 @@ class Access:
         self.buffer: GmBuffer | None = getattr(tensor, "buffer", None)
         self.owner = getattr(tensor, "owner", None)
         self.name = tensor.name
+        self.place = int(self.space) if self.buffer is None else GM_PLACE + self.buffer.index
         self.base = base
         self.shape = shape
         self.strides = strides
@@ -57,6 +64,20 @@ class Access:
         self.high = high
         self.contiguous = lanes is None and high - base == dtype.size * _product(shape) and 0 not in strides
         self.ranges_cache: NDArray[np.int64] | None = None
+        self.origin = self  # the access whose pattern this one repeats
+
+    def moved(self, base: int) -> Access:
+        """Return the same pattern from another base in the same memory."""
+        other = Access.__new__(Access)
+        shift = base - self.base
+        other.space, other.buffer, other.owner, other.name = self.space, self.buffer, self.owner, self.name
+        other.base, other.shape, other.strides, other.dtype = base, self.shape, self.strides, self.dtype
+        other.place = self.place
+        other.lanes, other.contiguous = self.lanes, self.contiguous
+        other.low, other.high = self.low + shift, self.high + shift
+        other.ranges_cache = None
+        other.origin = self.origin
+        return other
 
     @property
     def elements(self) -> int:
@@ -75,6 +96,8 @@ class Access:
 
     def ranges(self) -> NDArray[np.int64]:
         """Return the bytes touched as sorted, disjoint, non-adjacent ranges: rows of (first, past last)."""
+        if self.origin is not self:
+            return self.origin.ranges() + (self.base - self.origin.base)
         if self.ranges_cache is None:
             self.ranges_cache = self._ranges()
         return self.ranges_cache

@@ -68,7 +68,7 @@ class Call:
 
     __slots__ = (
         "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "meaning", "name", "pipe",
-        "price", "reads", "undefined", "work", "writes",
+        "price", "reads", "template", "undefined", "work", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -99,7 +99,19 @@ class Call:
         self.cache_mode = CacheMode.CACHE_MODE_NORMAL
         self.lint: tuple[str, str, str] | None = None  # (kind, code, message): legal, but hardly meant
         self.undefined: tuple[Access, ...] = ()  # bytes written with values that must not be used
+        self.template = self  # the call that this one repeats at another GM address
         self.price: Any = None  # set once by whoever knows time
+
+    def at(self, gm: Access, *, write: bool) -> Call:
+        """Return the same move with its GM side at another place."""
+        call = Call.__new__(Call)
+        call.instruction, call.name, call.pipe = self.instruction, self.name, self.pipe
+        call.reads, call.writes = (self.reads, (gm,)) if write else ((gm,), self.writes)
+        call.meaning, call.work, call.bytes = self.meaning, self.work, self.bytes
+        call.cost, call.geometry, call.extra = self.cost, self.geometry, self.extra
+        call.cache_mode, call.lint, call.undefined = self.cache_mode, self.lint, self.undefined
+        call.template, call.price = self, None
+        return call
 
     def start(self, memories: Memories) -> Any:
         """Read the sources and return what `retire` will write (nothing of it aliases a memory)."""

@@ -39,6 +39,7 @@ ROUTES: dict[tuple[Space, Space], Pipe] = {
 }
 """(source, destination) of data_copy and the pipe that does it on the 910B."""
 
+_GM = Space.GM
 _CORE_OF = {Space.UB: CoreKind.AIV, Space.L1: CoreKind.AIC}
 
 
@@ -191,20 +192,45 @@ def data_copy(
         fault("ILLEGAL_PARAM", "unsupported-form", "data_copy: DataCopyEnhancedParams is not simulated")
     if (count is None) == (params is None):
         fault("ILLEGAL_PARAM", "form", "data_copy takes count, or DataCopyParams: give exactly one of them")
+    stream = current.get(None)
+    template = None
+    key: Any = None
+    if stream is not None:
+        try:
+            key = ("data_copy", dst.key, src.key, count if type(count) is int else params)
+            template = stream.calls.get(key)
+        except (AttributeError, TypeError):  # no tensors: the checks below say so
+            key = None
+    if template is not None:
+        call = _again(template, dst, src)
+        if call is not None:
+            stream.issue(call)  # type: ignore[union-attr]
+            return
     stream = _stream("data_copy", dst, src)
     if stream is None:
         return
-    try:
-        key = ("data_copy", dst.key, src.key, count, params, dst.space, src.space)
-    except AttributeError:
-        key = None
-    call = stream.calls.get(key) if key is not None else None
-    if call is None:
-        pipe = _route("data_copy", dst, src)
-        call = _bind_count(dst, src, count, pipe) if params is None else _bind_bursts(dst, src, params, pipe)
-        if key is not None and dst.space is not Space.GM and src.space is not Space.GM:
-            stream.calls[key] = call  # GM addresses rarely come back; local ones do
+    pipe = _route("data_copy", dst, src)
+    call = _bind_count(dst, src, count, pipe) if params is None else _bind_bursts(dst, src, params, pipe)
+    if key is not None and (type(count) is int or params is not None):
+        stream.calls[key] = call
     stream.issue(call)
+
+
+def _again(template: Call, dst: Tensor, src: Tensor) -> Call | None:
+    """Return a bound copy between the same local bytes with its GM side moved; None where that needs the checks."""
+    if template.pipe is Pipe.V or not template.writes:
+        return template
+    if dst.space is _GM:
+        gm, known = dst, template.writes[0]
+    else:
+        gm, known = src, template.reads[0]
+    offset: int = gm.offset  # type: ignore[union-attr]
+    extent = known.high - known.low
+    if extent > gm.length or offset < 0 or offset % gm.dtype.size or offset + extent > gm.buffer.nbytes:  # type: ignore[union-attr]
+        return None
+    if offset == known.base:
+        return template
+    return template.at(known.moved(offset), write=gm is dst)
 
 
 def _bind_count(dst: Tensor, src: Tensor, count: Any, pipe: Pipe) -> Call:

@@ -89,22 +89,18 @@ def _start_stop(index: Any, size: int, name: str) -> tuple[int, int | None]:
 class GlobalTensor:
     """A window on GM. `set_global_buffer` binds it to an address; element type and limits come from there."""
 
-    __slots__ = ("buffer", "cache_mode", "dtype", "key", "length", "limit", "offset", "sized")
+    __slots__ = ("buffer", "cache_mode", "dtype", "key", "length", "offset", "sized")
+
+    space = Space.GM
 
     def __init__(self) -> None:
         self.buffer: GmBuffer | None = None
         self.dtype: DType = None  # type: ignore[assignment]
         self.offset = 0  # bytes into the allocation
         self.length = 0  # bytes to the window's end
-        self.limit = 0
         self.sized = False
         self.cache_mode = CacheMode.CACHE_MODE_NORMAL
         self.key: tuple[Any, ...] = ()
-
-    @property
-    def space(self) -> Space:
-        """GM, always."""
-        return Space.GM
 
     @property
     def name(self) -> str:
@@ -131,7 +127,7 @@ class GlobalTensor:
 
     def _bind(self) -> None:
         assert self.buffer is not None
-        self.key = (self.buffer.index, self.offset, self.length, self.dtype.name, self.cache_mode)
+        self.key = (self.buffer.index, self.dtype, int(self.cache_mode))
 
     def _window(self, offset: int, length: int) -> GlobalTensor:
         view = GlobalTensor.__new__(GlobalTensor)
@@ -139,19 +135,17 @@ class GlobalTensor:
         view.dtype = self.dtype
         view.offset = offset
         view.length = length
-        view.limit = 0
         view.sized = self.sized
         view.cache_mode = self.cache_mode
-        assert self.buffer is not None
-        view.key = (self.buffer.index, offset, length, self.dtype.name, self.cache_mode)
+        view.key = self.key
         return view
 
     def __getitem__(self, index: Any) -> GlobalTensor:
         if self.buffer is None:
             fault("HOST", "unbound-tensor", "a GlobalTensor is used before set_global_buffer")
         size = self.dtype.size
-        if type(index) is slice and index.stop is None and index.step is None and index.start is not None:
-            start, stop = int(index.start), None
+        if type(index) is slice and index.stop is None and index.step is None and type(index.start) is int:
+            start, stop = index.start, None  # t[i:], the usual form
             if start < 0:
                 _start_stop(index, self.length // size, self.name)
         else:
@@ -267,8 +261,8 @@ class LocalTensor:
             self.owner.serial if self.owner is not None else 0,
             self.addr,
             self.length,
-            self.dtype.name,
-            self.position,
+            self.dtype,
+            int(self.position),  # an Enum hashes in Python, an int does not
         )
 
     def _window(self, addr: int, length: int, dtype: DType) -> LocalTensor:

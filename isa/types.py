@@ -238,6 +238,10 @@ EVENT_PIPES: dict[HardEvent, tuple[Pipe, Pipe]] = {
 }
 """The pipe that sets and the pipe that waits, for each event."""
 
+EVENT_SOURCE: tuple[Pipe, ...] = tuple(EVENT_PIPES[event][0] for event in HardEvent)
+EVENT_TARGET: tuple[Pipe, ...] = tuple(EVENT_PIPES[event][1] for event in HardEvent)
+"""The same two by the event's number, for the places where the look-up counts."""
+
 EVENT_IDS = 8
 """Flags of one ordered pair of pipes: ids 0 to 7."""
 

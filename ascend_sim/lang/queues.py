@@ -79,7 +79,7 @@ class _Block:
         self.state = FREE
         self.free_id: int | None = None
         self.site = 0
-        self.tensors: dict[DType, tuple[Any, ...]] = {}
+        self.tensors: dict[DType, tuple[LocalTensor, Any]] = {}
 
 
 class TQueBind:
@@ -121,7 +121,7 @@ class TQueBind:
         self._next = (block.number + 1) % count
         block.state = OCCUPIED
         block.owner.freed_at = None
-        block.site = stream.site()
+        block.site = stream.site(2)
         if block.free_id is not None:
             stream.wait_flag(self.free_event, block.free_id, Cause.BUFFER, site=block.site)
             stream.release_event(self.free_event, block.free_id)
@@ -129,7 +129,16 @@ class TQueBind:
         return self._tensor(block, dtype)
 
     def _tensor(self, block: _Block, dtype: DType) -> LocalTensor:
-        return LocalTensor(dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner)
+        known = block.tensors.get(dtype)
+        if known is None:
+            tensor = LocalTensor(dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner)
+            block.tensors[dtype] = (tensor, tensor.key)
+            return tensor
+        tensor, key = known
+        if tensor.key is not key:  # the kernel has changed its size or address: hand out a new one
+            tensor = LocalTensor(dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner)
+            block.tensors[dtype] = (tensor, tensor.key)
+        return tensor
 
     def _nothing_free(self, stream: Program) -> None:
         if not self._blocks:
@@ -179,7 +188,7 @@ class TQueBind:
             )
         event = self._event(src_user_pos, dst_user_pos)
         block.state = ENQUE
-        block.site = stream.site()
+        block.site = stream.site(2)
         event_id = stream.take_event(event, self.label)
         stream.set_flag(event, event_id, site=block.site)
         self._filled.append((block, event_id))
@@ -198,7 +207,7 @@ class TQueBind:
         block, event_id = self._filled.popleft()
         event = self._event(src_user_pos, dst_user_pos)
         block.state = DEQUE
-        block.site = stream.site()
+        block.site = stream.site(2)
         stream.wait_flag(event, event_id, site=block.site)
         stream.release_event(event, event_id)
         return self._tensor(block, dtype)
@@ -222,7 +231,7 @@ class TQueBind:
                 f"dequeue it first",
                 self.label,
             )
-        block.site = stream.site()
+        block.site = stream.site(2)
         block.free_id = stream.take_event(self.free_event, self.label)
         stream.set_flag(self.free_event, block.free_id, site=block.site)
         block.state = FREE

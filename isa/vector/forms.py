@@ -444,7 +444,10 @@ def issue(
         if stream is None:
             return
     try:
-        key: Any = (instruction.name, dst.key, *[s.key for s in sources], scalar, count_or_mask, repeat_times, params)
+        if repeat_times is None and scalar is None and type(count_or_mask) is int:
+            key: Any = (instruction.name, dst.key, *[source.key for source in sources], count_or_mask)
+        else:
+            key = (instruction.name, dst.key, *[s.key for s in sources], scalar, count_or_mask, repeat_times, params)
         if repeat_times is not None and (not is_set_mask or stream.registers.counter_mode):
             key = (key, is_set_mask, stream.registers.key())
         call = stream.calls.get(key)
@@ -455,16 +458,23 @@ def issue(
         if key is not None:
             stream.calls[key] = call
     if repeat_times is None:
-        registers = stream.registers  # a count form is counter mode inside, and leaves all ones and norm mode
-        registers.mask_low = registers.mask_high = ALL_LANES
-        registers.counter_mode = False
-    elif is_set_mask and not stream.registers.counter_mode:
+        issue_count(stream, call)
+        return
+    if is_set_mask and not stream.registers.counter_mode:
         widest = dst.dtype.size
         for source in sources:
             widest = source.dtype.size if source.dtype.size > widest else widest
         registers = stream.registers
         registers.mask_low, registers.mask_high = _mask_words(count_or_mask, REPEAT_BYTES // widest)
-    stream.issue(call)
+    stream.issue(call, 4)
+
+
+def issue_count(stream: Any, call: Call) -> None:
+    """Issue a count form: counter mode inside, so the mask register is all ones and in norm mode afterwards."""
+    registers = stream.registers
+    registers.mask_low = registers.mask_high = ALL_LANES
+    registers.counter_mode = False
+    stream.issue(call, 4)
 
 
 def split_forms(name: str, count: Any, mask: Any, repeat_times: Any, params: Any, is_set_mask: Any) -> tuple[Any, ...]:
@@ -517,6 +527,15 @@ def binary(
             *,
             mask: Any = None,
         ) -> None:
+            if repeat_times is None and type(count) is int and mask is None:  # the count form, bound before
+                stream = current.get(None)
+                try:
+                    call = stream.calls.get((name, dst.key, src0.key, src1.key, count))  # type: ignore[union-attr]
+                except AttributeError:
+                    call = None
+                if call is not None:
+                    issue_count(stream, call)
+                    return
             if repeat_times is not None or mask is not None or count is None or not is_set_mask:
                 count, repeat_times, repeat_params, is_set_mask = split_forms(
                     name, count, mask, repeat_times, repeat_params, is_set_mask
@@ -563,6 +582,15 @@ def unary(*dtypes: DType, cost: str | None = None) -> Callable[[Callable[..., An
             *,
             mask: Any = None,
         ) -> None:
+            if repeat_times is None and type(count) is int and mask is None:  # the count form, bound before
+                stream = current.get(None)
+                try:
+                    call = stream.calls.get((name, dst.key, src.key, count))  # type: ignore[union-attr]
+                except AttributeError:
+                    call = None
+                if call is not None:
+                    issue_count(stream, call)
+                    return
             if repeat_times is not None or mask is not None or count is None or not is_set_mask:
                 count, repeat_times, repeat_params, is_set_mask = split_forms(
                     name, count, mask, repeat_times, repeat_params, is_set_mask
