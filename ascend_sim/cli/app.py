@@ -92,8 +92,10 @@ class TargetCommand(TyperCommand):
 
 
 def _near(name: str, known: set[str]) -> str:
-    """Name the options that look most like `name`: two of them where both do."""
-    matches = difflib.get_close_matches(name, sorted(known), 2, 0.65)
+    """Name the option that looks most like `name`, or those that do so equally."""
+    likeness = {one: difflib.SequenceMatcher(None, one, name).ratio() for one in sorted(known)}
+    best = max(likeness.values())
+    matches = [one for one, ratio in likeness.items() if ratio == best >= 0.65]
     return f"; did you mean {' or '.join(matches)}?" if matches else ""
 
 
@@ -224,7 +226,7 @@ def run(
             input_,
             kernel,
         )
-        with working(quiet_output=as_json):
+        with working(quiet_output=as_json, own_output=request.is_file):
             outcome = _simulate(request)
         return report(outcome, out=out, as_json=as_json, quiet=quiet)
 
@@ -266,7 +268,7 @@ def check(
             input_,
             kernel,
         )
-        with working(quiet_output=False):
+        with working(quiet_output=False, own_output=request.is_file):
             outcome = _simulate(request)
         return report_check(outcome)
 

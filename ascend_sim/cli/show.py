@@ -31,9 +31,11 @@ def check_out(out: Path | None) -> None:
 
 
 @contextmanager
-def working(*, quiet_output: bool) -> Iterator[None]:
-    """Run the work: on a terminal a clock appears after a second; with `quiet_output` standard output
-    is kept for the result, and what the program prints goes to standard error.
+def working(*, quiet_output: bool, own_output: bool) -> Iterator[None]:
+    """Run the work: on a terminal a clock appears after a second, unless the work has `own_output`.
+
+    A program prints, or stops in a debugger, and a clock would run into that. With `quiet_output`
+    standard output is kept for the result, and what the program prints goes to standard error.
     """
     progress = Progress(
         SpinnerColumn(), TextColumn("simulating"), TimeElapsedColumn(),
@@ -46,7 +48,7 @@ def working(*, quiet_output: bool) -> Iterator[None]:
 
     timer = Timer(1.0, begin)
     timer.daemon = True
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not own_output:
         timer.start()
     try:
         if quiet_output:
@@ -56,7 +58,10 @@ def working(*, quiet_output: bool) -> Iterator[None]:
             yield
     finally:
         timer.cancel()
-        progress.stop()
+        if timer.ident is not None:
+            timer.join()
+        if progress.live.is_started:  # stopping one that never began would print an empty line
+            progress.stop()
 
 
 def report(outcome: Outcome, *, out: Path | None, as_json: bool, quiet: bool) -> int:
