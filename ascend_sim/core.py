@@ -15,7 +15,7 @@ from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.pipes import Flag, MovePipe, PipeQueue, VectorPipe
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
-from isa.types import EVENT_IDS, PIPES_OF, CoreKind, Pipe, Space
+from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
@@ -147,10 +147,9 @@ class Core:
 
     def flag(self, item: Item) -> Flag:
         """Return the flag of a set or a wait, lowered if nobody used it yet."""
-        key = item.event * EVENT_IDS + item.event_id  # type: ignore[operator]
-        flag = self.flags.get(key)
+        flag = self.flags.get(item.flag)
         if flag is None:
-            flag = self.flags[key] = Flag()
+            flag = self.flags[item.flag] = Flag()
         return flag
 
     def fire(self, item: Item, time: int) -> None:

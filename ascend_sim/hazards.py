@@ -16,7 +16,7 @@ import numpy as np
 
 from ascend_sim.trace import Item, Kind
 from isa.access import GM_PLACE
-from isa.types import EVENT_IDS, PIPES_OF, Pipe
+from isa.types import PIPES_OF, Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.program import Program
@@ -116,9 +116,9 @@ class Order:
         elif kind is _SET:
             token = lane.known.copy()
             token[pipe] = lane.count
-            self._tokens.setdefault(_flag(item), deque()).append(token)
+            self._tokens.setdefault(item.flag, deque()).append(token)
         elif kind is _WAIT:
-            tokens = self._tokens.get(_flag(item))
+            tokens = self._tokens.get(item.flag)
             if not tokens:
                 return False
             _join(lane.known, tokens.popleft())
@@ -132,10 +132,10 @@ class Order:
         if kind is _SET:
             token = lane.known.copy()
             token[Pipe.S] = lane.count
-            self._tokens.setdefault(_flag(item), deque()).append(token)
+            self._tokens.setdefault(item.flag, deque()).append(token)
             self._follow()
         elif kind is _WAIT:
-            tokens = self._tokens.get(_flag(item))
+            tokens = self._tokens.get(item.flag)
             if tokens:
                 known = lane.known.copy()
                 _join(known, tokens.popleft())
@@ -278,10 +278,6 @@ class Order:
 
     def _race(self, entry: _Entry, item: Item, access: Access, write: bool) -> None:
         self._session.race(self._program, entry, item, access, write)
-
-
-def _flag(item: Item) -> int:
-    return item.event * EVENT_IDS + item.event_id  # type: ignore[operator,no-any-return]
 
 
 def _join(known: list[int], other: list[int]) -> None:

@@ -151,19 +151,16 @@ class Program:
         """
         frame: FrameType | None = sys._getframe(depth)
         library = self.session.library_code
-        while frame is not None and frame.f_code in library:
+        while frame is not None and id(frame.f_code) in library:
             frame = frame.f_back
         first = frame
-        if frame is None:
+        if frame is None or frame.f_code is _RUN_CODE:
             return 0
-        code = frame.f_code
-        if code is _RUN_CODE:
-            return 0
-        key: Any = (code, frame.f_lasti)
+        key: Any = (id(frame.f_code), frame.f_lasti)  # ids: a code object's hash goes over all its constants
         frame = frame.f_back
         while frame is not None and (code := frame.f_code) is not _RUN_CODE:
-            if code not in library:
-                key = (key, code, frame.f_lasti)
+            if id(code) not in library:
+                key = (key, id(code), frame.f_lasti)
             frame = frame.f_back
         index = self.session.site_index.get(key)
         if index is None:
@@ -235,6 +232,7 @@ class Program:
             return
         item = self._new(source, Kind.SET_FLAG, "set_flag", site)
         item.event, item.event_id, item.inserted = event, event_id, inserted
+        item.flag = event * EVENT_IDS + event_id
         self._append(item)
 
     def wait_flag(
@@ -255,6 +253,7 @@ class Program:
             return
         item = self._new(target, Kind.WAIT_FLAG, "wait_flag", site)
         item.event, item.event_id, item.cause, item.inserted = event, event_id, cause, inserted
+        item.flag = event * EVENT_IDS + event_id
         self._append(item)
 
     def _flag_works(self, event: HardEvent, source: Pipe, target: Pipe, name: str, site: int) -> bool:

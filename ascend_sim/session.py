@@ -64,7 +64,8 @@ class Session:
         self.cores: list[Core] = []
         self._physical = physical_cores
         self.site_index: dict[Any, int] = {}
-        self.library_code: set[CodeType] = set()
+        self.library_code: dict[int, CodeType] = {}
+        self._codes: list[CodeType] = []  # kept, so that no id is used again
         self._places: dict[Site, int] = {self.sites[0]: 0}
         self._library = tuple(str(path) for path in library)
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
@@ -81,10 +82,11 @@ class Session:
         while frame is not None and frame.f_code is not root:
             code = frame.f_code
             if code.co_filename.startswith(self._library):
-                learned = learned or code not in self.library_code
-                self.library_code.add(code)
+                learned = learned or id(code) not in self.library_code
+                self.library_code[id(code)] = code
             else:
                 frames.append((code.co_filename, frame.f_lineno, code.co_name))
+                self._codes.append(code)
             frame = frame.f_back
         if learned:
             return -1

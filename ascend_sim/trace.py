@@ -94,6 +94,7 @@ class Item:
     call: Any = None  # the bound instruction: `call.detail()` describes the operands
     event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
     event_id = -1
+    flag = -1  # event and id in one number
     partner: Item | None = None  # of WAIT_FLAG: the set that released it
     cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
     inserted = False  # put in by automatic synchronisation, not by the user
