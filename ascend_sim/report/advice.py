@@ -7,11 +7,14 @@ the kernel's own time, without the launch, over all cores that use the pipe in q
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ascend_sim.report.ledger import PipeTotals, Totals
+from ascend_sim.trace import Cause, Item, Kind, Log, MemoryCause
+from isa.types import Pipe
 
 _WORTH_SAYING = 0.15
+_BUFFERS_MATTER = 0.1
 _MOST = 2
 
 
@@ -32,36 +35,86 @@ class _PipeShares:
     memory: dict[str, float]
 
 
-def advise(
-    totals: Totals, cycles: int, launch_cycles: int, startup: Mapping[str, int] | None = None
-) -> list[str]:
-    """Return up to two sentences, the weightiest first; none where nothing stands out.
+@dataclass(slots=True, frozen=True)
+class Facts:
+    """What advice needs beside the totals, by core: all of it is in the log.
 
-    `startup` is for each core how long it ran before it issued anything to a pipe.
+    `startup`: how long it ran before it issued anything to a pipe. `held`: how long each pipe was taken
+    by its instructions, so that no other could begin, waits for a share of bandwidth left out: what
+    stays of a pipe's time when everything else overlaps.
     """
+
+    startup: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def gather_facts(log: Log) -> Facts:
+    """Return the facts of a log."""
+    startup: dict[str, int] = {}
+    held: dict[str, dict[str, int]] = {}
+    for core in log.cores:
+        first = -1
+        pipes = held.setdefault(core.name, {})
+        for item in core.items:
+            if item.pipe is Pipe.S or item.issue < 0:
+                continue
+            first = item.issue if first < 0 else min(first, item.issue)
+            if item.kind is Kind.INSTRUCTION and item.accept >= item.start >= 0:
+                name = item.pipe.name
+                pipes[name] = pipes.get(name, 0) + _held(item)
+        if first >= 0:
+            startup[core.name] = max(first - core.start, 0)
+    return Facts(startup, held)
+
+
+def _held(item: Item) -> int:
+    interval = item.accept - item.start
+    if item.parts is None:
+        return interval
+    working = shared = 0
+    position = item.start
+    for cause, sub, end in item.parts:
+        if cause in (Cause.BUSY, Cause.BANK_CONFLICT):
+            working += end - position
+        elif sub is MemoryCause.SHARE:
+            shared += end - position
+        position = end
+    # A vector instruction is still busy while its last results drain, and holds nobody up by that.
+    return min(working, interval) if item.pipe is Pipe.V else max(working, interval - shared)
+
+
+def advise(
+    totals: Totals, cycles: int, launch_cycles: int, facts: Facts | None = None
+) -> list[str]:
+    """Return up to two sentences, the weightiest first; none where nothing stands out."""
     pipes = _shares(totals)
     if not pipes:
         return []
-    busiest = max(pipes, key=lambda pipe: pipe.occupied)
-    candidates = [
-        advice
-        for advice in (
-            _launch(cycles, launch_cycles),
-            _share(pipes),
-            _latency(pipes),
-            _misses(pipes),
-            _buffers(pipes, busiest),
-            _barriers(pipes),
-            _startup(totals, startup or {}),
-            _issue(pipes, _startup_share(totals, startup or {})),
-            _banks(pipes),
-            _cores(pipes),
-        )
+    facts = facts or Facts()
+    startup = _startup_share(totals, facts.startup)
+    candidates = {
+        "launch": _launch(cycles, launch_cycles),
+        "share": _share(pipes),
+        "latency": _latency(pipes),
+        "misses": _misses(pipes),
+        "buffers": _buffers(pipes, facts.held, cycles - launch_cycles),
+        "barriers": _barriers(pipes),
+        "startup": _startup(startup),
+        "issue": _issue(pipes, startup),
+        "banks": _banks(pipes),
+        "cores": _cores(pipes),
+    }
+    weighty = {
+        about: advice
+        for about, advice in candidates.items()
         if advice is not None and advice.weight >= _WORTH_SAYING
-    ]
-    candidates.sort(key=lambda advice: -advice.weight)
-    if candidates:
-        return [advice.text for advice in candidates[:_MOST]]
+    }
+    if "buffers" in weighty:
+        weighty.pop("latency", None)  # a second buffer is how the next copy is issued earlier
+    if weighty:
+        ordered = sorted(weighty.values(), key=lambda advice: -advice.weight)
+        return [advice.text for advice in ordered[:_MOST]]
+    busiest = max(pipes, key=lambda pipe: pipe.occupied)
     return [_close_to_limit(busiest)] if busiest.occupied >= 0.7 else []
 
 
@@ -148,10 +201,14 @@ def _latency(pipes: list[_PipeShares]) -> _Advice | None:
     if found is None:
         return None
     pipe, share = found
+    # A store holds its pipe until it is through, so only a load gains from being issued earlier.
+    earlier = (
+        ", or issue the next copy before the last one has arrived" if _label(pipe) == "MTE2" else ""
+    )
     return _Advice(
         share,
         f"{_label(pipe)} waits {_percent(share)} of the kernel's time for GM to answer (latency): copy larger "
-        "pieces, or issue the next copy before the last one has arrived.",
+        f"pieces{earlier}.",
     )
 
 
@@ -177,18 +234,24 @@ def _most_memory(pipes: list[_PipeShares], cause: str) -> tuple[_PipeShares, flo
     return pipe, _get(pipe.memory, cause)
 
 
-def _buffers(pipes: list[_PipeShares], busiest: _PipeShares) -> _Advice | None:
+def _buffers(
+    pipes: list[_PipeShares], held: Mapping[str, Mapping[str, int]], kernel_cycles: int
+) -> _Advice | None:
+    """Copy in waits until compute has read the only buffer: what a second one would give."""
     found = _most(_of(pipes, ("MTE2", "V", "MTE3")), "buffer")
-    if found is None:
+    if found is None or found[1] < _BUFFERS_MATTER or kernel_cycles <= 0:
         return None
     pipe, share = found
-    win = 1 - busiest.occupied
+    needs, busiest = max(
+        ((cycles, name) for core in held.values() for name, cycles in core.items()), default=(0, "")
+    )
+    win = max(1 - needs / kernel_cycles, 0.0)
+    # Besides the wait itself, overlap hides the latency of the copies that could be issued earlier.
     return _Advice(
-        min(share, win),
+        min(share + _get(pipe.memory, "latency"), win),
         f"{_label(pipe)} waits {_percent(share)} of the kernel's time for a free buffer. One more buffer in each queue "
         "(BUFFER_NUM 2, with tiles that still fit) lets copy in, compute and copy out of different tiles "
-        f"overlap; {_label(busiest)} is occupied {_percent(busiest.occupied)} of it, so overlap can win "
-        f"at most {_percent(win)}.",
+        f"overlap; {busiest} alone needs {_percent(1 - win)} of it, so overlap can win at most {_percent(win)}.",
     )
 
 
@@ -212,8 +275,7 @@ def _startup_share(totals: Totals, startup: Mapping[str, int]) -> float:
     return sum(startup.values()) / inner if inner else 0.0
 
 
-def _startup(totals: Totals, startup: Mapping[str, int]) -> _Advice | None:
-    share = _startup_share(totals, startup)
+def _startup(share: float) -> _Advice:
     return _Advice(
         share,
         f"{_percent(share)} of the kernel's time goes by before the first instruction is issued (making the "

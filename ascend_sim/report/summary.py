@@ -12,12 +12,11 @@ from typing import Any
 
 from ascend_sim.config import Chip
 from ascend_sim.errors import Finding
-from ascend_sim.report.advice import advise
+from ascend_sim.report.advice import advise, gather_facts
 from ascend_sim.report.ledger import CoreLedger, Totals, build_ledger, pipe_totals, stall_totals
 from ascend_sim.report.names import short_path
 from ascend_sim.report.traffic import Tally, first_read_bytes, tally
 from ascend_sim.trace import Log
-from isa.types import Pipe
 
 SCHEMA_VERSION = 1
 
@@ -64,7 +63,7 @@ def build_summary(
         "stalls": stall_totals(totals),
         "bound": lower_bound(log, chip, totals, whole, cold=l2_start != "warm"),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
-        "advice": advise(totals, log.cycles, log.launch_cycles, _startup(log)),
+        "advice": advise(totals, log.cycles, log.launch_cycles, gather_facts(log)),
     }
     return known | {key: value for key, value in extra.items() if key not in known}
 
@@ -75,16 +74,6 @@ def finding_entry(finding: Finding, keys: Sequence[str]) -> dict[str, Any]:
     entry["file"] = short_path(finding.file)
     entry["bytes"] = list(finding.bytes) if finding.bytes is not None else None
     return entry
-
-
-def _startup(log: Log) -> dict[str, int]:
-    """Return for each core how long it ran before it issued anything to a pipe."""
-    first: dict[str, int] = {}
-    for core in log.cores:
-        issued = [item.issue for item in core.items if item.pipe is not Pipe.S and item.issue >= 0]
-        if issued:
-            first[core.name] = max(min(issued) - core.start, 0)
-    return first
 
 
 def lower_bound(

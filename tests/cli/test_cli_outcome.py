@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ascend_sim.cli import app as app_module
 from ascend_sim.cli.outcome import OtherRun, Outcome
 from ascend_sim.cli.program import describe
 from ascend_sim.cli.show import report_check
@@ -46,3 +47,13 @@ def test_the_simulators_errors_are_described_by_their_message_alone() -> None:
 def test_a_bug_of_the_simulator_asks_for_a_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert report_check(Outcome(None, SimulatorBug("it does not tile"))) == 1
     assert "a bug of the simulator, please report it: it does not tile" in capsys.readouterr().err
+
+
+def test_a_bug_inside_a_command_is_a_message_too(command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(_: Any) -> Outcome:
+        raise SimulatorBug("it does not tile")
+
+    monkeypatch.setattr(app_module, "_simulate", break_down)
+    result = command("run", "rope_grad")
+    assert result.code == 1
+    assert result.err == "ascend-sim: a bug of the simulator, please report it: it does not tile\n"

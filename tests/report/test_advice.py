@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ascend_sim.report.advice import advise
+from synthetic import add_log
+
+from ascend_sim.report.advice import Facts, advise, gather_facts
 from ascend_sim.report.ledger import PipeTotals, Totals
 
 
@@ -26,10 +28,34 @@ def test_waiting_for_buffers_gets_the_second_buffer_and_what_it_can_win() -> Non
     totals = core(
         MTE2=pipe(busy=450, buffer=550), V=pipe(busy=300, flag=700), MTE3=pipe(busy=250, flag=750)
     )
-    (text,) = advise(totals, 1000, 0)
+    held = {"core0.aiv0": {"MTE2": 450, "V": 300}, "core0.aiv1": {"MTE2": 400, "V": 480}}
+    (text,) = advise(totals, 1100, 100, Facts(held=held))
     assert "MTE2 waits 55 % of the kernel's time for a free buffer" in text
     assert "BUFFER_NUM 2" in text
-    assert "MTE2 is occupied 45 % of it, so overlap can win at most 55 %" in text
+    assert "V alone needs 48 % of it, so overlap can win at most 52 %" in text
+    assert advise(totals, 1100, 100, Facts(held={"core0.aiv0": {"MTE2": 950}})) == []
+
+
+def test_a_second_buffer_hides_latency_too_and_replaces_that_advice() -> None:
+    totals = core(
+        MTE2=pipe(busy=600, memory={"latency": 250}, buffer=150), V=pipe(busy=300, flag=700)
+    )
+    (text,) = advise(totals, 1000, 0, Facts(held={"core0.aiv0": {"MTE2": 600}}))
+    assert "BUFFER_NUM 2" in text
+
+
+def test_facts_are_read_from_the_log() -> None:
+    facts = gather_facts(add_log())
+    # The synthetic items were issued at cycle 0, before their core began.
+    assert facts.startup == {"core0.aiv0": 0}
+    # A load holds the pipe while its bytes move (60) or until its successor may begin (20); a store 9.
+    assert facts.held == {"core0.aiv0": {"MTE2": 60, "V": 35, "MTE3": 9}}
+    log = add_log()
+    log.cores[0].items[0].accept = 290  # held 170, less the 20 of its share
+    assert gather_facts(log).held["core0.aiv0"]["MTE2"] == 150
+    for entry in log.cores[0].items:
+        entry.issue = 130
+    assert gather_facts(log).startup == {"core0.aiv0": 30}
 
 
 def test_overlap_is_no_advice_where_gm_is_the_limit() -> None:
@@ -96,8 +122,8 @@ def test_at_most_two_sentences_the_weightiest_first() -> None:
 
 def test_a_long_start_is_not_taken_for_slow_issuing() -> None:
     totals = core(S=pipe(busy=1000), V=pipe(busy=300, scalar=700))
-    (text,) = advise(totals, 1000, 0, {"core0.aiv0": 650})
+    (text,) = advise(totals, 1000, 0, Facts(startup={"core0.aiv0": 650}))
     assert text.startswith("65 % of the kernel's time goes by before the first instruction")
-    texts = advise(totals, 1000, 0, {"core0.aiv0": 100})
+    texts = advise(totals, 1000, 0, Facts(startup={"core0.aiv0": 100}))
     assert len(texts) == 1
     assert "nothing to do for 60 % of the kernel's time" in texts[0]

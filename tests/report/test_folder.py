@@ -115,3 +115,40 @@ def test_a_place_that_cannot_be_written_is_a_clear_message(here: Path) -> None:
     (here / "file").write_text("x", encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot write a run folder in"):
         write(here / "file" / "run")
+
+
+def test_an_old_run_comes_back_if_the_new_one_cannot_take_its_place(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(here / "out")
+    before = (path / "summary.json").read_bytes()
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(ConfigError, match="Permission denied"):
+        write(here / "out")
+    assert (path / "summary.json").read_bytes() == before
+    assert names(here) == ["out"]
+
+
+def test_a_number_that_another_process_takes_meanwhile_is_left_to_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+    taken: list[Path] = []
+
+    def overtaken(self: Path, target: Path) -> Path:
+        if not taken:
+            taken.append(target)
+            target.mkdir()
+            (target / "theirs").touch()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", overtaken)
+    assert write().name == "add-2"
+    assert names(here / "runs" / "add-1") == ["theirs"]

@@ -55,8 +55,8 @@ Pipes of core0.aiv0
 
 -> MTE3 waits 65 % of the kernel's time for a free buffer. One more buffer in
    each queue (BUFFER_NUM 2, with tiles that still fit) lets copy in, compute
-   and copy out of different tiles overlap; MTE2 is occupied 58 % of it, so
-   overlap can win at most 42 %.
+   and copy out of different tiles overlap; MTE2 alone needs 19 % of it, so
+   overlap can win at most 81 %.
 -> MTE2 waits 32 % of the kernel's time for GM to answer (latency): copy larger
    pieces, or issue the next copy before the last one has arrived.
 
