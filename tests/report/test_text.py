@@ -57,8 +57,6 @@ Pipes of core0.aiv0
    each queue (BUFFER_NUM 2, with tiles that still fit) lets copy in, compute
    and copy out of different tiles overlap; MTE2 alone needs 19 % of it, so
    overlap can win at most 81 %.
--> MTE2 waits 32 % of the kernel's time for GM to answer (latency): copy larger
-   pieces, or issue the next copy before the last one has arrived.
 
 Files: runs/rope_grad-1: summary.json, trace.json (MindStudio Insight),
        trace.perfetto.json (ui.perfetto.dev), tables
