@@ -58,11 +58,16 @@ class Context:
         self.l2 = l2
         self.auto_sync = auto_sync
         self._pools: dict[str, RunnerPool] = {}
+        self._machines: dict[str, Machine] = {}
 
     def machine_for(self, soc: str) -> Machine:
         """Return the machine: the context's chip, else the one that `soc` stands for."""
-        chip = self.chip if self.chip is not None else load_chip(chip_of(soc))
-        return Machine(chip, self.numerics, self.checks, self.l2, self.auto_sync, self.cores)
+        if soc not in self._machines:
+            chip = self.chip if self.chip is not None else load_chip(chip_of(soc))
+            self._machines[soc] = Machine(
+                chip, self.numerics, self.checks, self.l2, self.auto_sync, self.cores
+            )
+        return self._machines[soc]
 
     def pool(self, runner_type: str) -> RunnerPool:
         """Return the pool of a registered runner type. Raises `Refusal` for one that is not registered."""

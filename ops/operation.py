@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ascend_sim.errors import KernelError, exit_code
 from ops import checks
 from ops.context import Context
 from ops.machine import Machine
@@ -114,6 +115,8 @@ class Operation(ABC):
         kept = _before_launch(arrays_in, arrays_out, machine)
         run = runner.execute(arrays_in, arrays_out, machine)
         self.review(run, kept, arrays_out, machine)
+        if machine.checks == "error":
+            _stop_at_finding(run)
         return run
 
     def drop_runner(self) -> None:
@@ -201,6 +204,13 @@ def _launchable(
                 "read-only", f"{label} is read-only; give an array that can be written", label
             )
     return [tensor.array for tensor in tensors]
+
+
+def _stop_at_finding(run: Run) -> None:
+    """Raise the first finding that counts: the launch has raised its own, these are the operation's."""
+    for finding in run.findings:
+        if exit_code([finding]):
+            raise KernelError(finding.message, finding, run)
 
 
 def _before_launch(

@@ -86,7 +86,7 @@ def rope_grad(
                 cur_sum_seq_len, rows_per_loop * tile, rows_per_loop, hidden_size, head_size,
             )  # fmt: skip
         rest_start = rows_per_loop * full_tiles
-        rest = rest_start * -1 + seq_len
+        rest = -rest_start + seq_len
         if rest > 0:
             process_tile(
                 q_embedded_grad_gm, k_embedded_grad_gm, cos_gm, sin_gm, q_grad_gm, k_grad_gm,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
-from ascend_sim.errors import CapacityError
+from ascend_sim.errors import BoundsError, CapacityError
 from isa.types import BLOCK_BYTES, CoreKind, float16
 from ops.kernel_side import (
     Kernel,
@@ -25,6 +25,8 @@ from ops.tensor import Array
 
 if TYPE_CHECKING:
     from ascend_sim import Run
+
+ErrorType = TypeVar("ErrorType", BoundsError, CapacityError)
 
 QUEUES = 6
 """Queues of the kernel, each of BUFFER_NUM buffers; the work buffer comes on top."""
@@ -79,7 +81,7 @@ class RopeGradKernel(Kernel):
         self, tiling: TilingResult, inputs: Sequence[Array], outputs: Sequence[Array],
         constants: Mapping[str, int], machine: Machine,
     ) -> Run:  # fmt: skip
-        """Run the kernel. A `CapacityError` also says the largest MAX_PROCESS_NUM that fits."""
+        """Run the kernel. What it raises also says the largest MAX_PROCESS_NUM, or which rows lack."""
         record = np.frombuffer(tiling.record, np.uint8).copy()
         arguments = (
             *inputs,
@@ -92,7 +94,16 @@ class RopeGradKernel(Kernel):
         try:
             return machine.launch(rope_grad, arguments, tiling.block_dim, CoreKind.AIV, OUTPUTS)
         except CapacityError as error:
-            raise _with_limits(error, constants["BUFFER_NUM"], machine) from error
+            raise _explained(error, _limits(constants, machine)) from error
+        except BoundsError as error:
+            lengths, rows = record[RECORD_BYTES:].view(np.int32), len(inputs[0])
+            if lengths.sum() <= rows:
+                raise
+            raise _explained(
+                error,
+                f"qSeqLen adds up to {lengths.sum()} and the gradients have {rows} rows: the host does not "
+                "compare them, and the kernel goes past the tensors",
+            ) from error
 
 
 @register_kernel_operation
@@ -119,13 +130,22 @@ def largest_max_process_num(usable_bytes: int, buffer_num: int) -> int:
     return block // float16.size
 
 
-def _with_limits(error: CapacityError, buffer_num: int, machine: Machine) -> CapacityError:
+def _limits(constants: Mapping[str, int], machine: Machine) -> str:
+    size, number = constants["MAX_PROCESS_NUM"] * float16.size, constants["BUFFER_NUM"]
     usable = machine.chip.memories.UB.usable
     limits = [
-        f"{largest_max_process_num(usable, number)} with BUFFER_NUM {number}"
-        for number in sorted({1, buffer_num})
+        f"{largest_max_process_num(usable, buffer_num)} with BUFFER_NUM {buffer_num}"
+        for buffer_num in sorted({1, number})
     ]
-    message = f"{error}\nThe largest MAX_PROCESS_NUM that fits is {' and '.join(limits)}."
-    # The finding may already stand in the run's list: change it in place, so that both say the same.
+    buffers = QUEUES * number + 1
+    return (
+        f"The kernel has {buffers} buffers of {size} bytes, {buffers * size} in all. "
+        f"The largest MAX_PROCESS_NUM that fits is {' and '.join(limits)}"
+    )
+
+
+def _explained(error: ErrorType, reason: str) -> ErrorType:
+    """Return the error with a line more, in its finding too, which may already stand in the run's list."""
+    message = f"{error}\n{reason}"
     error.finding.message = message
-    return CapacityError(message, error.finding, error.run)
+    return type(error)(message, error.finding, error.run)

@@ -18,7 +18,7 @@ class StandIn:
     """The part of a run that the review uses."""
 
     def __init__(self, coverage: dict[str, list[tuple[int, int]]] | None = None) -> None:
-        self.coverage = coverage or {}
+        self.coverage = {"q_grad": [], "k_grad": []} if coverage is None else coverage
         self.findings: list[Finding] = []
         self.numerics: dict[str, Any] | None = None
 
@@ -160,3 +160,31 @@ def test_work_is_built_by_every_head(hidden: int, blocks: int) -> None:
 def test_literal_repeat_stride_is_known() -> None:
     (finding,) = reviewed([1], 128).coded("muls-repeat-stride")
     assert (finding.kind, finding.struck) == ("INFO", False)
+
+
+def test_unexplained_gap() -> None:
+    run = reviewed([3], 256, coverage={"q_grad": [], "k_grad": [(512, 640)]})
+    (finding,) = [finding for finding in run.findings if finding.kind == "COVERAGE"]
+    assert (finding.code, finding.message) == (
+        "output-not-written",
+        "k_grad: columns 0-63 of rows 1 were never written",
+    )
+
+
+def test_output_that_was_never_touched() -> None:
+    run = reviewed([3], 256, coverage={"q_grad": []}, change=lambda outputs: outputs[1].fill(0))
+    (finding,) = [finding for finding in run.findings if finding.kind == "COVERAGE"]
+    assert "k_grad: columns 0-255 of rows 0-2" in finding.message
+    assert run.numerics is not None
+    assert (run.numerics["bit_exact"], run.numerics["not_written"]) == (True, 3 * 256)
+
+
+def test_outputs_are_rows_of_the_hidden_size() -> None:
+    """Nothing checks the outputs' shapes; the kernel writes them as if they were the gradients'."""
+
+    def reshape(outputs: list[np.ndarray]) -> None:
+        outputs[:] = [output.reshape(-1, 64) for output in outputs]
+
+    run = reviewed([3], 256, change=reshape)
+    assert run.numerics is not None
+    assert run.numerics["bit_exact"] is True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 from collections import Counter
@@ -16,6 +18,7 @@ from ascend_sim.errors import (
     CapacityError,
     ConfigError,
     HostError,
+    KernelError,
     QueueError,
     exit_code,
 )
@@ -24,6 +27,7 @@ from isa.types import Pipe
 from ops import Context, OperationError, create_operation, find_operator
 from ops.rope_grad import reference
 from ops.rope_grad.inputs import NAMES, Shape, default_inputs
+from ops.rope_grad.kernel import rope_grad
 from tests.ops.rope_grad_counts import HEAD_SIZE, counts
 
 CHIPS = ("ascend910b1", "ascend910b2", "ascend910b3", "ascend910b4")
@@ -211,7 +215,48 @@ def test_more_samples_than_rows() -> None:
     with pytest.raises(BoundsError) as caught:
         run({"seq": [4, 3], "hidden": 256, "rows": 5})
     assert caught.value.finding.kind == "BOUNDS"
+    assert "qSeqLen adds up to 7 and the gradients have 5 rows" in caught.value.finding.message
+    assert caught.value.finding.message == str(caught.value)
     assert exit_code(caught.value.run.findings) == 4
+
+
+def test_unwritten_places_with_checks_off_and_with_errors() -> None:
+    options = {"seq": [4], "hidden": 512, "rows": 6}
+    quiet = run(options, cores=3, checks="off")
+    assert quiet.exit_code == 0
+    assert quiet.numerics["bit_exact"] is True
+    assert quiet.numerics["not_written"] == 2 * (4 * 128 + 2 * 512)
+    with pytest.raises(KernelError, match="columns 384-511") as caught:
+        run(options, cores=3, checks="error")
+    assert caught.value.finding.kind == "COVERAGE"
+    assert caught.value.run.cycles == quiet.cycles
+
+
+def test_kernel_side_refuses_flat_outputs() -> None:
+    """The host side checks no output shapes; the kernel takes 2-d tensors only."""
+    inputs = default_inputs(Shape((2,), 128, 2, 2), 0)
+    operation = create_operation("RopeGradOperation", {"qSeqLen": [2]})
+    with pytest.raises(OperationError, match="RopeGradKernel does not support") as caught:
+        operation.setup(inputs, [np.zeros(256, np.float16)] * 2, Context())
+    assert (caught.value.status, caught.value.stage) == ("ERROR_INVALID_PARAM", "setup")
+
+
+def test_kernel_stays_inside_the_compiled_subset() -> None:
+    """pyasc compiles functions, loops and branches; the operator's kernel file uses nothing else."""
+    path = Path(inspect.getfile(rope_grad.function))
+    allowed = (
+        ast.Module, ast.Expr, ast.Constant, ast.ImportFrom, ast.alias, ast.FunctionDef, ast.arguments, ast.arg,
+        ast.Attribute, ast.Subscript, ast.Slice, ast.Name, ast.Load, ast.Store, ast.Call, ast.keyword,
+        ast.Assign, ast.AugAssign, ast.For, ast.If, ast.Compare, ast.Gt, ast.BinOp, ast.UnaryOp, ast.USub,
+        ast.Add, ast.Sub, ast.Mult, ast.FloorDiv,
+    )  # fmt: skip
+    strange = {
+        f"line {getattr(node, 'lineno', '?')}: {type(node).__name__}"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if not isinstance(node, allowed)
+    }
+    assert strange == set()
+    assert "bfloat16" not in path.read_text(encoding="utf-8")
 
 
 def test_buffers_that_do_not_fit() -> None:
@@ -221,6 +266,7 @@ def test_buffers_that_do_not_fit() -> None:
     assert (
         "MAX_PROCESS_NUM that fits is 14016 with BUFFER_NUM 1 and 7552 with BUFFER_NUM 2" in message
     )
+    assert "13 buffers of 24576 bytes, 319488 in all" in message
     assert caught.value.finding.message == message
     assert [finding.message for finding in caught.value.run.findings] == [message]
     assert exit_code(caught.value.run.findings) == 4
