@@ -69,12 +69,13 @@ def gather_facts(log: Log) -> Facts:
 
 def _held(item: Item) -> int:
     interval = item.accept - item.start
-    if item.parts is None:
+    parts = item.parts
+    if parts is None:
         return interval
     working = shared = 0
     position = item.start
-    for cause, sub, end in item.parts:
-        if cause in (Cause.BUSY, Cause.BANK_CONFLICT):
+    for cause, sub, end in parts:
+        if cause is Cause.BUSY or cause is Cause.BANK_CONFLICT:
             working += end - position
         elif sub is MemoryCause.SHARE:
             shared += end - position

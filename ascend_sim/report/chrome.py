@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from ascend_sim.config import Chip
-from ascend_sim.report.names import site_lines
+from ascend_sim.report.names import Details, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import CoreLog, Item, Kind, Log
 from isa.types import EVENT_PIPES, PIPES_OF, CoreKind, Pipe
@@ -69,12 +69,14 @@ class _Writer:
     codes: list[str]
     ids: dict[int, str] = field(default_factory=dict)
     processes: list[str] = field(default_factory=list)
+    details: Details = field(default_factory=lambda: Details(json.dumps))
 
     def args(self, item: Item, detail: str) -> str:
+        """Return the arguments of an event; `detail` is JSON already."""
         address = f"{_FIRST_ADDRESS + 4 * item.site:#x}"
         code = self.codes[item.site] if item.site < len(self.codes) else '""'
         size = f',"process_bytes":"{item.bytes}"' if item.bytes else ""
-        return f'{{"pc_addr":"{address}","code":{code},"detail":{json.dumps(detail)}{size}}}'
+        return f'{{"pc_addr":"{address}","code":{code},"detail":{detail}{size}}}'
 
     def end(self, item: Item) -> int:
         return item.end if item.end >= item.start else self.cycles
@@ -147,7 +149,7 @@ def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
         if item.kind is Kind.INSTRUCTION:
             yield _instruction(item, end, pid, writer)
         elif item.kind is Kind.BARRIER:
-            yield _slice(item, "BAR", (max(end - 1, 0), end), pid, writer, "")
+            yield _slice(item, "BAR", (max(end - 1, 0), end), pid, writer, '""')
         else:
             yield from _flag(item, end, free[item.pipe], pid, writer)
             if item.kind is Kind.WAIT_FLAG and item.partner is not None:
@@ -156,8 +158,7 @@ def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
 
 
 def _instruction(item: Item, end: int, pid: str, writer: _Writer) -> str:
-    detail = item.call.detail() if item.call is not None else ""
-    return _slice(item, item.name, (item.start, end), pid, writer, detail)
+    return _slice(item, item.name, (item.start, end), pid, writer, writer.details.of(item))
 
 
 def _slice(
@@ -183,7 +184,7 @@ def _flag(item: Item, end: int, free: int, pid: str, writer: _Writer) -> Iterato
         name, colour, begin = "WAIT_FLAG", "yellow", min(max(arrived, free), end)
     place = f'"pid":{pid},"tid":"{LANE_OF[item.pipe]}"'
     common = f'"name":"{name}","cname":"{colour}","id":"{writer.ids[id(item)]}"'
-    args = writer.args(item, flag_detail(item))
+    args = writer.args(item, f'"{flag_detail(item)}"')
     yield f'{{"ph":"B",{common},"ts":{begin / writer.mhz!r},{place},"args":{args}}}'
     yield f'{{"ph":"E",{common},"ts":{end / writer.mhz!r},{place},"args":{{}}}}'
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ascend_sim.errors import SimulatorBug
-from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Parts, Stall
 from isa.types import PIPES_OF, Pipe
 
 
@@ -196,11 +196,12 @@ def _instruction_layers(items: list[Item], core_end: int) -> tuple[list[Segment]
     started.sort(key=_start)
     for item in started:
         end = item.end if item.end >= 0 else max(core_end, item.start)
-        if item.parts is None:
+        parts = item.parts  # the machine may make them only now, so ask once
+        if parts is None:
             busy.append(Segment(item.start, end, Cause.BUSY, None, item))
         else:
             position = item.start
-            for cause, sub, part_end in _parts(item, end):
+            for cause, sub, part_end in _complete(item, parts, end):
                 if part_end <= position:
                     continue
                 if cause is Cause.BUSY:
@@ -213,21 +214,20 @@ def _instruction_layers(items: list[Item], core_end: int) -> tuple[list[Segment]
     return _disjoint(busy), delayed
 
 
-def _parts(item: Item, end: int) -> Iterator[tuple[Cause, MemoryCause | None, int]]:
-    """Yield the item's parts, completed where they end early.
+def _complete(item: Item, parts: Parts, end: int) -> Parts:
+    """Return the item's parts, completed where they end early.
 
     Of an item that the run cut off, the rest counts as busy; of one that had to wait for an older one to
     retire first, as latency (it is the older one that names those cycles).
     """
-    parts = item.parts or ()
-    yield from parts
     last = parts[-1][2] if parts else item.start
+    if last == end:
+        return parts
     if last > end:
         raise SimulatorBug(f"the parts of {item!r} end at cycle {last}, the item at cycle {end}")
     if item.end < 0:
-        yield (Cause.BUSY, None, end)
-    elif last < end:
-        yield (Cause.MEMORY, MemoryCause.LATENCY, end)
+        return (*parts, (Cause.BUSY, None, end))
+    return (*parts, (Cause.MEMORY, MemoryCause.LATENCY, end))
 
 
 def _wait_layer(items: list[Item], core_end: int) -> list[Segment]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from ascend_sim.trace import Site
+from ascend_sim.trace import Item, Site
 
 
 def short_path(file: str) -> str:
@@ -20,6 +21,25 @@ def short_path(file: str) -> str:
         return file
     here = Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.name
+
+
+class Details:
+    """The operands of items in words, each bound instruction's worked out once: loops issue it often."""
+
+    def __init__(self, encode: Callable[[str], str] = str) -> None:
+        self._encode = encode
+        self._known: dict[int, str] = {}
+        self._none = encode("")
+
+    def of(self, item: Item) -> str:
+        """Return the operands of `item`, encoded; what stands for nothing where it has none."""
+        call = item.call
+        if call is None:
+            return self._none
+        text = self._known.get(id(call))
+        if text is None:
+            text = self._known[id(call)] = self._encode(call.detail())
+        return text
 
 
 def site_lines(sites: list[Site]) -> list[str]:

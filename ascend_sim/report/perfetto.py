@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from ascend_sim.config import Chip
 from ascend_sim.report.ledger import CoreLedger, Segment, build_ledger
-from ascend_sim.report.names import site_lines
+from ascend_sim.report.names import Details, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
 from isa.types import Pipe
@@ -32,6 +32,8 @@ _COLOUR = {
     Cause.TAIL: "white",
     Cause.LAUNCH: "startup",
 }
+_CAUSES = {cause: cause.value for cause in Cause}
+_SUB_CAUSES = {cause: cause.value for cause in MemoryCause}
 _TRACKS_OF_A_PIPE = 1000
 _SAMPLES = 2000
 
@@ -79,19 +81,19 @@ class _Slice:
     name: str
     colour: str
     args: str
-    arrows: list[_Arrow] = field(default_factory=list)
+    arrows: Sequence[_Arrow] = ()
 
 
 def _events(log: Log, ledger: list[CoreLedger]) -> Iterator[str]:
     clock = _Clock(log.clock_mhz)
     codes = [json.dumps(lines) for lines in site_lines(log.sites)]
-    arrows = _arrows(log)
+    arrows, details = _arrows(log), Details(json.dumps)
     for pid, entry in enumerate(ledger, 1):
         yield _named("process_name", pid, 0, f'"name":{json.dumps(entry.core.name)}')
         yield _named("process_sort_index", pid, 0, f'"sort_index":{pid}')
         yield from _block_track(entry.core, pid, log.cycles, clock)
         for pipe in entry.pipes:
-            lanes = _lanes(_slices(entry, pipe, codes, arrows, log.cycles))
+            lanes = _lanes(_slices(entry, pipe, codes, details, arrows, log.cycles))
             yield from _pipe_tracks(lanes, pipe, pid, clock)
             if pipe is not Pipe.S:
                 yield from _queue_counter(entry, pipe, pid, log, clock)
@@ -143,16 +145,17 @@ def _arrows(log: Log) -> dict[int, list[_Arrow]]:
 
 
 def _slices(
-    entry: CoreLedger, pipe: Pipe, codes: list[str], arrows: dict[int, list[_Arrow]], cycles: int
-) -> list[_Slice]:
+    entry: CoreLedger, pipe: Pipe, codes: list[str], details: Details,
+    arrows: dict[int, list[_Arrow]], cycles: int,
+) -> list[_Slice]:  # fmt: skip
     """Return the pipe's instructions and its waits, sorted by start."""
     slices = []
     for item in entry.items[pipe]:
         if item.kind is Kind.INSTRUCTION and item.start >= 0:
             end = item.end if item.end >= item.start else cycles
-            args = _instruction_args(item, end, codes)
+            args = _instruction_args(item, end, codes, details)
             slices.append(
-                _Slice(item.start, end, item.name, "generic_work", args, arrows.get(id(item), []))
+                _Slice(item.start, end, item.name, "generic_work", args, arrows.get(id(item), ()))
             )
     for segment in entry.pipes[pipe]:
         colour = _COLOUR.get(segment.cause)
@@ -165,24 +168,24 @@ def _slices(
     return slices
 
 
-def _instruction_args(item: Item, end: int, codes: list[str]) -> str:
-    detail = json.dumps(item.call.detail()) if item.call is not None else '""'
+def _instruction_args(item: Item, end: int, codes: list[str], details: Details) -> str:
     size = f',"bytes":{item.bytes}' if item.bytes else ""
     parts = ""
-    if item.parts is not None:
+    own = item.parts
+    if own is not None:
         position, spent = item.start, []
-        for cause, sub, part_end in item.parts:
+        for cause, sub, part_end in own:
             spent.append(f"{_cause_text(cause, sub)} {part_end - position}")
             position = part_end
         parts = f',"spent":"{", ".join(spent)}"'
     return (
-        f'{{"code":{_code(item.site, codes)},"detail":{detail},"issue":{item.issue},'
+        f'{{"code":{_code(item.site, codes)},"detail":{details.of(item)},"issue":{item.issue},'
         f'"start":{item.start},"end":{end}{size}{parts}}}'
     )
 
 
 def _cause_text(cause: Cause, sub: MemoryCause | None) -> str:
-    return cause.value if sub is None else f"{cause.value}/{sub.value}"
+    return _CAUSES[cause] if sub is None else f"{_CAUSES[cause]}/{_SUB_CAUSES[sub]}"
 
 
 def _wait_args(segment: Segment, codes: list[str]) -> str:

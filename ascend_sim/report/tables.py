@@ -11,8 +11,9 @@ from typing import Any, TextIO
 
 from ascend_sim.config import Chip
 from ascend_sim.report.ledger import CoreLedger, Segment, build_ledger, pipe_totals
-from ascend_sim.report.names import short_path
+from ascend_sim.report.names import Details, short_path
 from ascend_sim.trace import Cause, Item, Kind, Log, MemoryCause, Site, Stall
+from isa.types import Pipe
 
 INSTRUCTION_COLUMNS = (
     "core",  # core0.aiv0
@@ -67,47 +68,64 @@ STALL_COLUMNS = (
 """Columns of `stalls.csv`: every cycle that no pipe was busy in, by place; the longest first in each pipe."""
 
 
+_KIND = [kind.name.lower() for kind in Kind]
+_PIPE = [pipe.name for pipe in Pipe]
+
+
 def write_instructions(log: Log, chip: Chip, stream: TextIO) -> None:
     """Write `instructions.csv`."""
     del chip
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(INSTRUCTION_COLUMNS)
     places = _places(log.sites)
+    details = Details()
     for core in log.cores:
-        for item in core.items:
-            writer.writerow(_instruction_row(core.name, item, places, log.phases))
+        name = core.name
+        writer.writerows(
+            _instruction_row(name, item, places, log.phases, details) for item in core.items
+        )
 
 
 def _instruction_row(
-    core: str, item: Item, places: list[tuple[str, int]], phases: list[str]
-) -> list[Any]:
+    core: str, item: Item, places: list[tuple[str, int]], phases: list[str], details: Details
+) -> tuple[Any, ...]:
     file, line = _place(item.site, places)
-    busy, memory, conflict = _spent(item)
-    partner = item.partner
+    issue, head, start, accept, end = item.issue, item.head, item.start, item.accept, item.end
+    event, partner = item.event, item.partner
     set_file, set_line = _place(partner.site, places) if partner is not None else ("", "")
-    return [
-        core, item.index, item.pipe.name, item.kind.name.lower(), item.name, phases[item.phase],
-        file, line, *(_time(t) for t in (item.issue, item.head, item.start, item.accept, item.end)),
-        busy, memory, conflict, item.bytes or "", item.work or "",
-        item.event.name if item.event is not None else "",
+    return (
+        core, item.index, _PIPE[item.pipe], _KIND[item.kind], item.name, phases[item.phase], file, line,
+        issue if issue >= 0 else "", head if head >= 0 else "", start if start >= 0 else "",
+        accept if accept >= 0 else "", end if end >= 0 else "", *_spent(item), item.bytes or "",
+        item.work or "", event.name if event is not None else "",
         item.event_id if item.event_id >= 0 else "",
-        item.cause.value if item.kind in (Kind.WAIT_FLAG, Kind.BARRIER) else "", set_file, set_line,
-        int(item.inserted), item.call.detail() if item.call is not None else "",
-    ]  # fmt: skip
+        item.cause.value if item.kind in _WAITS else "", set_file, set_line, int(item.inserted),
+        details.of(item),
+    )  # fmt: skip
+
+
+_WAITS = (Kind.WAIT_FLAG, Kind.BARRIER)
+_NOTHING = ("", "", "")
 
 
 def _spent(item: Item) -> tuple[int | str, int | str, int | str]:
     """Return the item's own cycles: busy, waiting for memory, repeated for bank conflicts."""
     if item.kind is not Kind.INSTRUCTION or item.start < 0 or item.end < 0:
-        return "", "", ""
-    if item.parts is None:
+        return _NOTHING
+    parts = item.parts
+    if parts is None:
         return item.end - item.start, 0, 0
-    spent = {Cause.BUSY: 0, Cause.MEMORY: 0, Cause.BANK_CONFLICT: 0}
+    busy = memory = conflict = 0
     position = item.start
-    for cause, _, end in item.parts:
-        spent[cause] = spent.get(cause, 0) + end - position
+    for cause, _, end in parts:
+        if cause is Cause.BUSY:
+            busy += end - position
+        elif cause is Cause.MEMORY:
+            memory += end - position
+        else:
+            conflict += end - position
         position = end
-    return spent[Cause.BUSY], spent[Cause.MEMORY], spent[Cause.BANK_CONFLICT]
+    return busy, memory, conflict
 
 
 def write_pipes(
@@ -180,7 +198,3 @@ def _places(sites: list[Site]) -> list[tuple[str, int]]:
 def _place(site: int, places: list[tuple[str, int]]) -> tuple[str, int | str]:
     """Return file and line; empty for what stands nowhere in the user's program."""
     return places[site] if 0 <= site < len(places) and places[site][0] else ("", "")
-
-
-def _time(cycle: int) -> int | str:
-    return cycle if cycle >= 0 else ""

@@ -20,51 +20,75 @@ _READERS = (Pipe.MTE2,)
 _WRITERS = (Pipe.MTE3, Pipe.FIX)
 
 
+class Counts:
+    """Counts of one kind of core, each a list by `Pipe`: plain lists, since a run has many items."""
+
+    __slots__ = ("bytes", "instructions", "items", "work")
+
+    def __init__(self) -> None:
+        self.instructions = [0] * len(Pipe)
+        self.items = [0] * len(Pipe)
+        self.work = [0] * len(Pipe)
+        self.bytes = [0] * len(Pipe)
+
+
 class Tally:
     """Counts of one run or of one phase of it, by core kind and pipe."""
 
+    __slots__ = ("first", "gm_read", "gm_write", "kinds", "last")
+
     def __init__(self) -> None:
-        self.instructions = _zeros()
-        self.items = _zeros()
-        self.work = _zeros()
-        self.bytes = _zeros()
+        self.kinds = {kind: Counts() for kind in CoreKind}
         self.gm_read = 0
         self.gm_write = 0
         self.first = -1
         self.last = -1
 
-    def add(self, kind: CoreKind, item: Item, direction: tuple[bool, bool]) -> None:
-        """Count `item` of a core of `kind`; `direction` says whether it reads and writes GM."""
+    def add(self, counts: Counts, item: Item, direction: tuple[bool, bool]) -> None:
+        """Count `item` in `counts` of its core's kind; `direction`: whether it reads and writes GM."""
         pipe = item.pipe
-        self.items[kind][pipe] += 1
+        counts.items[pipe] += 1
         begin = item.issue if item.issue >= 0 else max(item.head, item.start)
         if begin >= 0 and (self.first < 0 or begin < self.first):
             self.first = begin
-        self.last = max(self.last, item.end, begin)
+        end = item.end
+        if end > self.last or begin > self.last:
+            self.last = max(end, begin)
         if item.kind is not Kind.INSTRUCTION:
             return
-        self.instructions[kind][pipe] += 1
-        self.work[kind][pipe] += item.work
+        counts.instructions[pipe] += 1
+        counts.work[pipe] += item.work
         if pipe in _MOVERS:
-            self.bytes[kind][pipe] += item.bytes
+            size = item.bytes
+            counts.bytes[pipe] += size
             reads, writes = direction
-            self.gm_read += item.bytes if reads else 0
-            self.gm_write += item.bytes if writes else 0
+            if reads:
+                self.gm_read += size
+            if writes:
+                self.gm_write += size
 
     def as_dict(self) -> dict[str, Any]:
         """Return `instructions`, `items`, `work` and `bytes` as the summary holds them."""
         return {
-            "instructions": _named(self.instructions),
-            "items": _named(self.items),
+            "instructions": self._named("instructions"),
+            "items": self._named("items"),
             "work": {
-                "aic": {"M": self.work[CoreKind.AIC][Pipe.M]},
-                "aiv": {"V": self.work[CoreKind.AIV][Pipe.V]},
+                "aic": {"M": self.kinds[CoreKind.AIC].work[Pipe.M]},
+                "aiv": {"V": self.kinds[CoreKind.AIV].work[Pipe.V]},
             },
             "bytes": {
                 "gm_read": self.gm_read,
                 "gm_write": self.gm_write,
-                **_named(self.bytes, _MOVERS),
+                **self._named("bytes", _MOVERS),
             },
+        }
+
+    def _named(self, what: str, only: Iterable[Pipe] = tuple(Pipe)) -> dict[str, dict[str, int]]:
+        return {
+            kind.value: {
+                pipe.name: getattr(counts, what)[pipe] for pipe in PIPES_OF[kind] if pipe in only
+            }
+            for kind, counts in self.kinds.items()
         }
 
     @property
@@ -73,31 +97,21 @@ class Tally:
         return self.last - self.first if self.first >= 0 else 0
 
 
-def _zeros() -> dict[CoreKind, dict[Pipe, int]]:
-    return {kind: dict.fromkeys(pipes, 0) for kind, pipes in PIPES_OF.items()}
-
-
-def _named(
-    counts: dict[CoreKind, dict[Pipe, int]], only: Iterable[Pipe] = tuple(Pipe)
-) -> dict[str, dict[str, int]]:
-    return {
-        kind.value: {pipe.name: count for pipe, count in by_pipe.items() if pipe in only}
-        for kind, by_pipe in counts.items()
-    }
-
-
 def tally(log: Log) -> tuple[Tally, dict[str, Tally]]:
     """Return the counts of the whole run, and of each named phase that something was issued in."""
     whole, phases = Tally(), [Tally() for _ in log.phases]
     directions: dict[int, tuple[bool, bool]] = {}
     for core in log.cores:
+        own = whole.kinds[core.kind]
+        own_phases = [phase.kinds[core.kind] for phase in phases]
         for item in core.items:
             key = id(item.call)
             direction = directions.get(key) if item.call is not None else gm_direction(item)
             if direction is None:
                 direction = directions[key] = gm_direction(item)
-            whole.add(core.kind, item, direction)
-            phases[item.phase].add(core.kind, item, direction)
+            whole.add(own, item, direction)
+            if item.phase:
+                phases[item.phase].add(own_phases[item.phase], item, direction)
     named = zip(log.phases, phases, strict=True)
     return whole, {name: counts for name, counts in named if name and counts.first >= 0}
 
