@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import subprocess
 import sys
@@ -414,3 +415,41 @@ def test_memory_of_a_large_run() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root
     )
     assert int(done.stdout) < 900 * 1024
+
+
+# Barrier of a tile that is left out: the kinds of findings with one buffer and with two. The first and the fourth
+# order nothing. The fifth keeps the next tile's first write of `work` behind this tile's last read of it; with one
+# buffer the queues' flags do so as well.
+BARRIERS = [
+    (0, set(), set()),
+    (1, {"RACE", "NUMERIC"}, {"RACE", "NUMERIC"}),
+    (2, {"RACE", "NUMERIC"}, {"RACE", "NUMERIC"}),
+    (3, set(), set()),
+    (4, set(), {"RACE"}),
+]
+
+
+@pytest.mark.parametrize(("dropped", "with_one", "with_two"), BARRIERS)
+def test_what_each_barrier_is_for(
+    dropped: int,
+    with_one: set[str],
+    with_two: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = Path(inspect.getfile(rope_grad.function)).read_text(encoding="utf-8").splitlines()
+    barriers = [row for row, line in enumerate(lines) if "pipe_barrier(asc.PipeID.PIPE_V)" in line]
+    assert len(barriers) == 5
+    del lines[barriers[dropped]]
+    path = tmp_path / "kernel_without_a_barrier.py"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr("ops.rope_grad.kernel_side.rope_grad", module.rope_grad)
+    for buffer_num, expected in ((1, with_one), (2, with_two)):
+        tiling = {"MAX_PROCESS_NUM": 4096, "BUFFER_NUM": buffer_num}
+        result = run({"seq": [100], "hidden": 128}, tiling=tiling)
+        assert {finding.kind for finding in result.findings} - {"INFO", "PERF"} == expected
