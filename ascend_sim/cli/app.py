@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ascend_sim.chip_file import nearest
 from ascend_sim.cli.outcome import Outcome
 from ascend_sim.cli.request import Request, check_chip, choose, read_sets
 from ascend_sim.errors import AscendSimError, SimulatorBug
@@ -43,6 +44,13 @@ class Commands(TyperGroup):
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else 0)
         return code
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; suggest the nearest name for one that there is not."""
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            ctx.fail(f"no command {name!r}{nearest(name, known)} (there are: {', '.join(known)})")
+        return super().resolve_command(ctx, args)
 
 
 def _usage(error: Exception) -> int:
