@@ -7,6 +7,7 @@ import json
 import struct
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from ascend_sim.config import load_chip
-from ascend_sim.errors import ConfigError, HostError
+from ascend_sim.errors import ConfigError, HostError, SimulatorBug
 from ops import (
     Context,
     OperationError,
@@ -24,13 +25,20 @@ from ops import (
     find_operator,
     list_operators,
 )
-from ops.kernel_side import TilingFailure, kernel_operation
+from ops.kernel_side import (
+    KernelCall,
+    TilingFailure,
+    kernel_operation,
+    register_kernel_operation,
+)
 from ops.operation import Operation
+from ops.param import Param
 from ops.rope_grad.kernel_side import KernelParam, largest_max_process_num
 from ops.rope_grad.operation import RopeGradOpsRunner, RopeGradParam
 from ops.rope_grad.tiling import record_size, tile
-from ops.runner import POOL_PLACES, RunnerPool
+from ops.runner import POOL_PLACES, RunnerPool, register_runner
 from ops.soc import chip_of
+from ops.status import Refusal
 
 GRADIENT = TensorDesc("float16", "nd", (11, 256))
 TABLE = TensorDesc("float16", "nd", (64, 128))
@@ -437,3 +445,76 @@ def test_execute_refuses_read_only_outputs() -> None:
 
     with pytest.raises(HostError, match=r"out 0 \(q_grad\) is read-only"):
         executed(change)
+
+
+# What other operators of the library need: several type columns, inputs that may be empty, runners of their own
+
+
+class Mixed(Operation):
+    """Two of three type columns alike; input 1 may be empty."""
+
+    name = "MixedOperation"
+    runner_type = "RopeGradOpsRunner"
+    param_type = Param
+    input_names = ("x", "bias", "scale")
+    output_names = ("y",)
+    type_columns = (
+        ("float16", "float16", "float32", "float16"),
+        ("bfloat16", "bfloat16", "float32", "bfloat16"),
+    )
+
+    def may_be_empty(self, index: int) -> bool:
+        return index == 1
+
+    def check_inputs(self, inputs: Sequence[TensorDesc]) -> None:
+        """Nothing."""
+
+    def infer_outputs(self, inputs: Sequence[TensorDesc]) -> list[TensorDesc]:
+        return [inputs[0]]
+
+
+def described(*dtypes: str, empty_bias: bool = False) -> list[TensorDesc]:
+    shapes: list[tuple[int, ...]] = [(4,), () if empty_bias else (4,), (1,), (4,)]
+    return [TensorDesc(dtype, "nd", shape) for dtype, shape in zip(dtypes, shapes, strict=False)]
+
+
+def test_types_must_stand_in_one_column() -> None:
+    operation = Mixed({}, "")
+    for first in ("float16", "bf16"):
+        assert operation.infer_shape(described(first, first, "float"))[0].dtype.endswith("16")
+    with pytest.raises(OperationError, match=r"in 1 \(bias\) is bfloat16.*allowed: float16"):
+        operation.infer_shape(described("float16", "bf16", "float"))
+    with pytest.raises(OperationError, match="allowed: bfloat16 or float16"):
+        operation.infer_shape(described("float", "bf16", "float"))
+
+
+def test_empty_inputs_where_they_may_be() -> None:
+    operation = Mixed({}, "")
+    # An empty tensor's type does not matter.
+    assert operation.infer_shape(described("float16", "bf16", "float", empty_bias=True))
+    with pytest.raises(OperationError) as caught:
+        operation.infer_shape([*described("float16", "float16"), TensorDesc("float", "nd", (0,))])
+    assert caught.value.status == "ERROR_INVALID_TENSOR_SIZE"
+
+
+def test_names_are_registered_once() -> None:
+    with pytest.raises(SimulatorBug, match="two runner types are called RopeGradOpsRunner"):
+        register_runner(RopeGradOpsRunner)
+    with pytest.raises(SimulatorBug, match="two kernel operations are called RopeGradOperation"):
+        register_kernel_operation(type(kernel_operation("RopeGradOperation")))
+    with pytest.raises(SimulatorBug, match="did you mean 'RopeGradOperation'"):
+        kernel_operation("RopeGradOperatio")
+
+
+def test_kernel_side_checks_the_shapes_again() -> None:
+    param = KernelParam((1,))
+    with pytest.raises(Refusal) as caught:
+        kernel_operation("RopeGradOperation").infer_shape(
+            KernelCall(param, (GRADIENT, TABLE, TABLE, TABLE), (GRADIENT, GRADIENT))
+        )
+    assert caught.value.status.name == "ERROR_RT_FAIL"
+
+
+def test_descs_and_tensors_print_readably() -> None:
+    assert str(GRADIENT) == "float16 nd [11, 256]"
+    assert repr(Tensor(np.zeros((2, 3), np.float32))) == "Tensor(float32 nd [2, 3])"

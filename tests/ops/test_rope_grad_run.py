@@ -347,6 +347,8 @@ def test_options_as_text() -> None:
     result = run({"seq": "4,3", "hidden": "256", "max-seq": "9", "rows": "8"})
     assert result.outputs["q_grad"].shape == (8, 256)
     assert_counts(result, [4, 3], 256, 48)
+    one = run({"seq": 3, "hidden": "128", "rows": None})
+    assert one.outputs["q_grad"].shape == (3, 128)
 
 
 def test_seed_changes_the_data() -> None:
