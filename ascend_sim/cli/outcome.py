@@ -21,11 +21,15 @@ class OtherRun:
 
 @dataclass(slots=True)
 class Outcome:
-    """The run that is reported (None: nothing ran), the error that ended it, the other launches."""
+    """The run that is reported (None: nothing ran), the error that ended it, the other launches.
+
+    `notes` is what else the user has to know.
+    """
 
     run: Run | None = None
     error: BaseException | None = None
     others: list[OtherRun] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def code(self) -> int:

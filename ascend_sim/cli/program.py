@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.chip_file import nearest
 from ascend_sim.cli.outcome import OtherRun, Outcome
 from ascend_sim.cli.request import Request
+from ascend_sim.config import load_chip
 from ascend_sim.errors import AscendSimError, ConfigError
 
 if TYPE_CHECKING:
@@ -44,7 +45,31 @@ def run_program(request: Request) -> Outcome:
             error = _unless_good(stop)
         except Exception as raised:
             error = raised
-    return collector.outcome(error, request.target)
+    outcome = collector.outcome(error, request.target)
+    outcome.notes += _ignored(request, outcome.run)
+    return outcome
+
+
+def _ignored(request: Request, run: Run | None) -> list[str]:
+    """Return a note if the program's launch has settled something itself that an option asked otherwise."""
+    if run is None:
+        return []
+    chip = load_chip(request.chip).name if request.chip is not None else None
+    asked = {
+        "--chip": (chip, run.chip.name),
+        "--numerics": (request.numerics, run.options.get("numerics")),
+        "--checks": (request.checks, run.options.get("checks")),
+        "--l2": (request.l2, run.options.get("l2_start")),
+        "--auto-sync": (request.auto_sync, run.options.get("auto_sync")),
+        "--cores": (request.cores, run.options.get("cores")),
+    }
+    ignored = [option for option, (wanted, got) in asked.items() if wanted not in (None, got)]
+    if not ignored:
+        return []
+    return [
+        f"{', '.join(ignored)} had no effect: the program launches with its own choice. Options hold for "
+        "launches that are written kernel[blocks](…)"
+    ]
 
 
 class _Collector:

@@ -129,7 +129,9 @@ def _print_findings(outcome: Outcome) -> None:
 
 
 def _mention_others(outcome: Outcome) -> None:
-    """Say that other kernels ran, and never pass over what was found in them."""
+    """Say what else there is: notes, and other launches with what was found in them."""
+    for note in outcome.notes:
+        complain(note)
     if not outcome.others or outcome.run is None:
         return
     complain(

@@ -137,6 +137,14 @@ def test_options_hold_for_the_programs_launches_and_are_gone_afterwards(command,
     assert importlib.import_module("ascend_sim.launch").on_run == []
 
 
+def test_an_option_that_the_program_overrules_is_not_ignored_in_silence(command, program) -> None:
+    main = "import ascend_sim\nascend_sim.launch(scale, x, z, 1024, chip='toy', l2='warm')"
+    result = command("run", program(main), "--chip", "ascend910b2", "--l2", "warm", "--json")
+    assert json.loads(result.out)["chip"] == "toy"
+    assert "--chip had no effect" in result.err
+    assert "--l2" not in result.err
+
+
 def test_nothing_of_the_program_stays_behind(command, program) -> None:
     before = (list(sys.argv), list(sys.path), "asc" in sys.modules)
     command("run", program("crashes[1](x)"))
