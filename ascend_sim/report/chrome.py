@@ -79,7 +79,8 @@ class _Writer:
         return f'{{"pc_addr":"{address}","code":{code},"detail":{detail}{size}}}'
 
     def end(self, item: Item) -> int:
-        return item.end if item.end >= item.start else self.cycles
+        """Return the item's end; what a run that broke off left open ends with it."""
+        return item.end if item.end >= 0 else self.cycles
 
 
 def process_name(core: CoreLog) -> tuple[str, int]:
@@ -143,7 +144,8 @@ def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
     pid = writer.processes[index]
     free = dict.fromkeys(PIPES_OF[core.kind], 0)
     for item in core.items:
-        if item.start < 0:
+        stuck = item.kind is Kind.WAIT_FLAG and item.head >= 0
+        if item.start < 0 and not stuck:
             continue
         end = writer.end(item)
         if item.kind is Kind.INSTRUCTION:

@@ -195,13 +195,18 @@ def test_one_set_that_releases_two_cores_draws_two_arrows() -> None:
     ]  # fmt: skip
 
 
-def test_items_that_never_started_are_left_out_and_open_ones_end_with_the_run() -> None:
+def test_what_a_broken_run_left_open_ends_with_it_and_what_never_began_is_left_out() -> None:
     core = CoreLog("core0.aiv0", CoreKind.AIV, start=0)
-    item(core, Pipe.V, Kind.INSTRUCTION, 10, -1)
+    item(core, Pipe.MTE2, Kind.INSTRUCTION, 10, -1)
     item(core, Pipe.V, Kind.WAIT_FLAG, -1, -1, head=20)
+    item(core, Pipe.V, Kind.WAIT_FLAG, -1, -1, head=-1)
+    item(core, Pipe.V, Kind.INSTRUCTION, -1, -1, head=-1)
     log = Log("toy", 1000.0, [core], [Site((("a.py", 1, "f"),))], cycles=40)
-    (event,) = [event for event in read_strictly(written(log)) if event["ph"] != "M"]
-    assert (event["ts"], event["dur"]) == (0.01, 0.03)
+    events = [event for event in read_strictly(written(log)) if event["ph"] != "M"]
+    assert [(event["ph"], event["tid"], event["ts"]) for event in events] == [
+        ("X", "MTE2", 0.01), ("B", "VECTOR", 0.02), ("E", "VECTOR", 0.04),
+    ]  # fmt: skip
+    assert events[0]["dur"] == 0.03
 
 
 def test_files_are_named_without_the_machines_paths(
