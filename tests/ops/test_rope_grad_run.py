@@ -17,7 +17,6 @@ import pytest
 from ascend_sim.errors import (
     BoundsError,
     CapacityError,
-    ConfigError,
     HostError,
     KernelError,
     QueueError,
@@ -27,7 +26,7 @@ from ascend_sim.trace import Item, Kind
 from isa.types import Pipe
 from ops import Context, OperationError, create_operation, find_operator
 from ops.rope_grad import reference
-from ops.rope_grad.inputs import NAMES, Shape, default_inputs
+from ops.rope_grad.inputs import Shape, default_inputs
 from ops.rope_grad.kernel import rope_grad
 from tests.ops.rope_grad_counts import HEAD_SIZE, counts
 
@@ -338,68 +337,6 @@ def test_nan_inputs() -> None:
     result = operation.execute(inputs, outputs, context)
     assert result.numerics["bit_exact"] is True
     assert np.isnan(outputs[0][1]).all()
-
-
-# The program that the command line calls
-
-
-def test_options_as_text() -> None:
-    result = run({"seq": "4,3", "hidden": "256", "max-seq": "9", "rows": "8"})
-    assert result.outputs["q_grad"].shape == (8, 256)
-    assert_counts(result, [4, 3], 256, 48)
-    one = run({"seq": 3, "hidden": "128", "rows": None})
-    assert one.outputs["q_grad"].shape == (3, 128)
-
-
-def test_seed_changes_the_data() -> None:
-    options = {"seq": [2], "hidden": 128}
-    first, same, other = (run(options, seed=seed).outputs["q_grad"] for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, same)
-    assert not np.array_equal(first, other)
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"sequ": "1"}, "did you mean 'seq'"),
-        ({"max-sec": "1"}, "did you mean 'max-seq'"),
-        ({"seq": "1,x"}, "entry 2 of --seq is 'x'"),
-        ({"seq": ""}, "entry 1 of --seq is ''"),
-        ({"seq": [0]}, "entry 1 of --seq is 0"),
-        ({"hidden": "12.5"}, "--hidden is '12.5'"),
-        ({"rows": 0}, "--rows is 0"),
-    ],
-)
-def test_wrong_options(options: dict[str, Any], text: str) -> None:
-    with pytest.raises(ConfigError, match=text):
-        run(options)
-
-
-@pytest.mark.parametrize(
-    ("options", "status"),
-    [
-        ({"hidden": 100}, "ERROR_INVALID_TENSOR_DIM"),
-        ({"seq": [5], "max_seq": 4}, "ERROR_INVALID_PARAM"),
-        ({"seq": [1] * 33}, "ERROR_INVALID_PARAM"),
-        ({"rows": 2**40}, "ERROR_INVALID_TENSOR_SIZE"),
-    ],
-)
-def test_sizes_that_the_library_refuses(options: dict[str, Any], status: str) -> None:
-    with pytest.raises(OperationError) as caught:
-        run(options)
-    assert caught.value.status == status
-
-
-def test_input_file(tmp_path: Path) -> None:
-    inputs = default_inputs(Shape((4, 3), 256, 9, 7), 5)
-    np.savez(tmp_path / "in.npz", **dict(zip(NAMES, inputs, strict=True)))
-    result = run({"seq": "4,3"}, input_file=tmp_path / "in.npz")
-    expected = reference.library(*inputs, [4, 3])
-    np.testing.assert_array_equal(result.outputs["q_grad"], expected[0])
-    one_sample = run(input_file=tmp_path / "in.npz")
-    np.testing.assert_array_equal(one_sample.outputs["k_grad"], reference.library(*inputs, [7])[1])
-    with pytest.raises(ConfigError, match=r"--hidden is 128 but .*in\.npz has 256"):
-        run({"hidden": 128}, input_file=tmp_path / "in.npz")
 
 
 @pytest.mark.slow
