@@ -6,6 +6,9 @@ constants. Faults of the operator library's kernel stand here on purpose: a bloc
 number and no other, and every head builds `work` again.
 """
 
+# A scalar load is an int or a float to mypy, and `asc.jit` stands for pyasc's, which has no types.
+# mypy: disable-error-code="arg-type, untyped-decorator"
+
 from ascend_sim import asc
 
 
