@@ -6,8 +6,8 @@ constants. Faults of the operator library's kernel stand here on purpose: a bloc
 number and no other, and every head builds `work` again.
 """
 
-# A scalar load is an int or a float to mypy, and `asc.jit` stands for pyasc's, which has no types.
-# mypy: disable-error-code="arg-type, untyped-decorator"
+# pyasc's dialect: what a ConstExpr, an address or a scalar load is, its compiler knows and mypy does not.
+# mypy: ignore-errors
 
 from ascend_sim import asc
 
