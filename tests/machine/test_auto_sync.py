@@ -290,3 +290,56 @@ def test_the_operators_shape_of_code_with_queues() -> None:
     # Two a tile, and one for the work buffer between two tiles.
     assert inserted(run) == [("V", "pipe_barrier")] * (2 * 4 + 3)
     assert len(instructions(run, "V")) == 12
+
+
+# ---- what one insertion must not make it forget ---------------------------------------------
+
+
+@pytest.mark.xfail(
+    strict=True, reason="an inserted barrier of V clears what the scalar unit still has to wait for"
+)
+def test_a_barrier_of_v_does_not_order_the_scalar_unit() -> None:
+    """The barrier orders the fill for V; the scalar read needs a flag for it all the same."""
+    seen: list[float] = []
+
+    def kernel() -> None:
+        asc.duplicate(local(A, N), 3.0, N)
+        asc.adds(local(C, N), local(A, N), 1.0, N)
+        seen.append(local(A, N).get_value(5))
+
+    run = toy_run(kernel, auto_sync=True)
+    assert run.findings == []
+    assert seen == [3.0]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a flag to one pipe clears what another one still has to wait for"
+)
+def test_a_flag_to_one_pipe_does_not_order_another() -> None:
+    """V and MTE3 both read what the scalar unit wrote."""
+
+    def kernel(z: asc.GlobalAddress) -> None:
+        for element in range(8):
+            local(A, 8).set_value(element, 7.0)
+        asc.adds(local(C, 8), local(A, 8), 1.0, 8)
+        asc.data_copy(window(z), local(A, 8), 8)
+
+    run = toy_run(kernel, np.zeros(8, np.float32), auto_sync=True)
+    assert run.findings == []
+    assert run.outputs["z"].tolist() == [7.0] * 8
+
+
+@pytest.mark.xfail(strict=True, reason="only the last 64 accesses of a pipe are remembered")
+def test_long_ago_is_not_forgotten() -> None:
+    seen: list[float] = []
+
+    def kernel() -> None:
+        for part in range(4):
+            asc.duplicate(local(A + 1024 * part, N), 3.0, N)
+        for part in range(100):
+            asc.duplicate(local(C + 256 * part, 64), 1.0, 64)
+        seen.append(local(A, N).get_value(5))
+
+    run = toy_run(kernel, auto_sync=True)
+    assert run.findings == []
+    assert seen == [3.0]
