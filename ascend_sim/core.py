@@ -299,7 +299,7 @@ class Core:
                     self._scalar_ready = True  # the list is worked off first
                 return False
         self.waiting_all = False
-        self._stall(max(pipe.landed for pipe in self.pipes.values()), Cause.BARRIER, item)
+        self._stall(max(max(pipe.landed, pipe.accept) for pipe in self.pipes.values()), Cause.BARRIER, item)
         return True
 
     def _scalar_instruction(self, item: Item) -> bool:

@@ -44,7 +44,8 @@ class L2:
         self.hit_bytes = 0
         self.miss_bytes = 0
         self.write_back_bytes = 0
-        self._dirty: list[tuple[int, NDArray[np.int64], GmBuffer]] = []
+        self._dirty: list[tuple[int, int, Any, GmBuffer]] = []  # a heap: when they may leave, serial number, sectors
+        self._order = 0
 
     def _stamps(self, buffer: GmBuffer) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         if buffer.scratch is None:
@@ -76,7 +77,7 @@ class L2:
         index = self._sectors(access)
         if type(index) is tuple:
             start, rows, pitch, width = index
-            window = np.lib.stride_tricks.as_strided(stamps[start:], (rows, width), (pitch * 8, 8))
+            window = np.ndarray((rows, width), np.int64, stamps, start * 8, (pitch * 8, 8))
         else:
             window = stamps[index]
         total = window.size
@@ -108,30 +109,39 @@ class L2:
     def _mark_dirty(self, buffer: GmBuffer, dirty: NDArray[np.bool_], index: Any) -> None:
         if type(index) is tuple:
             start, rows, pitch, width = index
-            np.lib.stride_tricks.as_strided(dirty[start:], (rows, width), (pitch, 1))[...] = True
-            numbers = (start + np.arange(rows)[:, None] * pitch + np.arange(width)).ravel()
-        elif isinstance(index, slice):
-            dirty[index] = True
-            numbers = np.arange(index.start, index.stop)
+            np.ndarray((rows, width), bool, dirty, start, (pitch, 1))[...] = True
         else:
             dirty[index] = True
-            numbers = index
-        self._dirty.append((self.fills, numbers, buffer))
+        self._order += 1
+        heapq.heappush(self._dirty, (self.fills, self._order, index, buffer))
+
+    @staticmethod
+    def _numbers(index: Any) -> NDArray[np.int64]:
+        """Return the sectors of an index as a list."""
+        if type(index) is tuple:
+            start, rows, pitch, width = index
+            return (start + np.arange(rows, dtype=np.int64)[:, None] * pitch + np.arange(width)).ravel()
+        return np.arange(index.start, index.stop) if isinstance(index, slice) else index
 
     def _write_back(self) -> int:
-        """Write back the dirty sectors that have left the cache by now; return their bytes."""
+        """Write back the dirty sectors that have left the cache by now; return their bytes.
+
+        A sector used again since it was written stays, and is looked at again when its new time has come.
+        """
         fresh = self.fills - self.capacity
         count = 0
         while self._dirty and self._dirty[0][0] <= fresh:
-            _, numbers, buffer = self._dirty.pop(0)
+            _, _, index, buffer = heapq.heappop(self._dirty)
+            numbers = self._numbers(index)
             stamps, dirty = buffer.scratch
-            gone = numbers[(stamps[numbers] <= fresh) & dirty[numbers]]
-            stay = numbers[(stamps[numbers] > fresh) & dirty[numbers]]
-            dirty[gone] = False
-            count += len(gone)
+            numbers = numbers[dirty[numbers]]
+            gone = stamps[numbers] <= fresh
+            dirty[numbers[gone]] = False
+            count += int(np.count_nonzero(gone))
+            stay = numbers[~gone]
             if len(stay):
-                heapq.heappush(self._dirty, (int(stamps[stay].min()), stay, buffer))
-                self._dirty.sort(key=lambda entry: entry[0])
+                self._order += 1
+                heapq.heappush(self._dirty, (int(stamps[stay].min()), self._order, stay, buffer))
         bytes_back = count * self.sector
         self.write_back_bytes += bytes_back
         return bytes_back

@@ -193,7 +193,9 @@ class Order:
                     self._race(entry, item, access, write)
         if covered:
             log[:] = [entry for entry in log if entry.number >= 0]
-        elif not write:
+        if pipe is _S and not write:
+            return  # the scalar unit has the value before it issues anything further
+        if not covered and not write:
             for entry in log:  # the same read again: the later one stands for both
                 if entry.access is access and entry.pipe is pipe and not entry.write:
                     entry.number, entry.item = number, item

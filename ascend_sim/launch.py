@@ -131,7 +131,8 @@ def launch(
         session.run(body, CoreKind.AIV)
     except KernelError as error:
         session.abort()
-        session.findings.setdefault(("stopped",), error.finding)
+        if all(known is not error.finding for known in session.findings.values()):
+            session.findings["stopped"] = error.finding
         error.run = finished(whole=False)
         error.args = (error.args[0], error.finding, error.run)
         raise

@@ -7,6 +7,7 @@ same: sources are read when an instruction starts, results are written when it r
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -70,29 +71,15 @@ class PipeQueue:
         """Handle items until the queue is empty or the next one depends on something unknown."""
         queue = self.queue
         core = self.core
+        ring, depth = self.ring, self.depth
         while queue:
             item = queue[0]
-            issue = item.issue
-            head = issue if issue > self.accept else self.accept
-            kind = item.kind
+            head = item.issue
+            if head < self.accept:
+                head = self.accept
             item.head = head
-            if kind is _INSTRUCTION:
-                queue.popleft()
-                item.start = head
-                self._leave(head)
-                self.begin(item, head)
-                if self.blocked is not None:
-                    return
-            elif kind is _SET:
-                queue.popleft()
-                item.start = head
-                self.accept = head
-                self._leave(head)
-                if self.flying:
-                    self.flying.append(item)
-                else:
-                    core.fire(item, (head if head > self.landed else self.landed) + core.set_cycles)
-            elif kind is _WAIT:
+            kind = item.kind
+            if kind is _WAIT:
                 flag = core.flag(item)
                 if not flag.tokens:
                     flag.waiter = self
@@ -100,19 +87,33 @@ class PipeQueue:
                     return
                 visible, item.partner = flag.tokens.popleft()
                 self._release(item, head if head > visible else visible)
-            else:
+                continue
+            if kind is _BARRIER:
                 if self.flying:
                     self.blocked = item
                     return
                 self._release(item, head if head > self.landed else self.landed)
+                continue
+            queue.popleft()
+            item.start = head
+            ring[self.left % depth] = head  # the item leaves the queue
+            self.left += 1
+            if core.waiting_for is self:
+                core.wake_scalar()
+            if kind is _INSTRUCTION:
+                self.begin(item, head)
+                if self.blocked is not None:
+                    return
+            else:
+                self.accept = head
+                if self.flying:
+                    self.flying.append(item)
+                else:
+                    core.fire(item, (head if head > self.landed else self.landed) + core.set_cycles)
 
     def _release(self, item: Item, time: int) -> None:
         self.queue.popleft()
-        item.start = item.accept = item.end = time
-        self.accept = time
-        self._leave(time)
-
-    def _leave(self, time: int) -> None:
+        item.start = item.accept = item.end = self.accept = time
         self.ring[self.left % self.depth] = time
         self.left += 1
         if self.core.waiting_for is self:
@@ -253,8 +254,9 @@ def _conflict_parts(item: Item) -> Parts:
 def _move_parts(item: Item) -> Parts:
     """Say what a transfer's cycles were spent on: latency, misses, sharing, and moving bytes at its own rate."""
     began, latency, missed, ideal, alone, there = item.spent
-    moving = whole(min(ideal, there - latency - began))
-    unshared = whole(min(max(alone, ideal), there - latency - began))
+    moved = int(there - latency - began)  # whole cycles: the end was rounded up, so these are too
+    moving = min(math.ceil(ideal), moved)
+    unshared = min(math.ceil(max(alone, ideal)), moved)
     first = item.start + latency  # when the first byte could be there
     parts = (
         (Cause.MEMORY, MemoryCause.LATENCY, int(first - missed)),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from isa.faults import IsaFault
     from isa.tensor import GlobalTensor, LocalTensor
 
+_FLAG = Cause.FLAG
+
 AHEAD = 256
 """How many items the kernel's Python runs ahead of the scalar unit: enough to make greenlet switches rare."""
 
@@ -87,6 +89,8 @@ class ScalarCall:
 class Program:
     """One block of a kernel on one core, as a stream."""
 
+    has_queues = True
+
     def __init__(self, session: Session, core: Core, block: int, body: Callable[[], None]) -> None:
         self.session = session
         self.core = core
@@ -96,13 +100,19 @@ class Program:
         self.core_kind = core.kind
         self.tpipe: Any = None
         self.events = [0] * len(HardEvent)  # ids in use, a bit each
+        self._raised: dict[int, int] = {}  # sets less waits of the kernel's own flags, as issued
         self.failure: BaseException | None = None
         self.phase = 0
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
-        self._pipes = PIPES_OF[core.kind]
+        pipes = PIPES_OF[core.kind]
+        self._works = [  # by event: whether it connects two different pipes of this core
+            source in pipes and target in pipes and source is not target
+            for source, target in zip(EVENT_SOURCE, EVENT_TARGET, strict=True)
+        ]
         self._body = body
         self._items = core.items
+        self._core_index = core.index
         self._log = core.log.items
         self._index = len(core.log.items)
         self._greenlet = greenlet(self._run)
@@ -170,8 +180,9 @@ class Program:
         return index
 
     def _new(self, pipe: Pipe, kind: Kind, name: str, site: int, *, log: bool = True) -> Item:
-        item = Item(self.core.index, self._index, pipe, kind, name, site)
-        item.phase = self.phase
+        item = Item(self._core_index, self._index, pipe, kind, name, site)
+        if self.phase:
+            item.phase = self.phase
         self._index += 1
         if log:
             self._log.append(item)
@@ -194,8 +205,10 @@ class Program:
             self.auto.before(call, site)
         item = self._new(call.pipe, Kind.INSTRUCTION, call.name, site)
         item.call = call
-        item.bytes = call.bytes
-        item.work = call.work
+        if call.bytes:
+            item.bytes = call.bytes
+        if call.work:
+            item.work = call.work
         if call.writes:
             target = call.writes[0]
             if target.buffer is not None:
@@ -227,13 +240,33 @@ class Program:
     def set_flag(self, event: HardEvent, event_id: int, *, inserted: bool = False, site: int | None = None) -> None:
         """Queue a set in the event's first pipe."""
         source, target = EVENT_SOURCE[event], EVENT_TARGET[event]
+        managed = site is not None  # queues hand out their ids themselves
         site = self.site() if site is None else site
-        if not self._flag_works(event, source, target, "set_flag", site):
+        if not self._works[event] and not self._flag_works(event, source, target, "set_flag", site):
             return
         item = self._new(source, Kind.SET_FLAG, "set_flag", site)
-        item.event, item.event_id, item.inserted = event, event_id, inserted
-        item.flag = event * EVENT_IDS + event_id
+        item.event, item.event_id = event, event_id
+        if inserted:
+            item.inserted = True
+        item.flag = flag = event * EVENT_IDS + event_id
+        if not managed:
+            raised = self._raised[flag] = self._raised.get(flag, 0) + 1
+            if raised > 1:
+                self._set_twice(item)
         self._append(item)
+
+    def _set_twice(self, item: Item) -> None:
+        assert item.event is not None
+        self.session.report(
+            "FLAG_BALANCE",
+            "flag-set-twice",
+            f"set_flag({item.event.name}, {item.event_id}) raises a flag whose last set_flag no wait_flag has taken yet: "
+            f"a flag is one bit, so one of the two is lost and a later wait hangs. Wait for the first one before, or use "
+            f"another event id",
+            item.site,
+            self.core.name,
+            item.pipe.name,
+        )
 
     def wait_flag(
         self,
@@ -246,23 +279,28 @@ class Program:
     ) -> None:
         """Queue a wait in the event's second pipe."""
         source, target = EVENT_SOURCE[event], EVENT_TARGET[event]
+        managed = site is not None
         site = self.site() if site is None else site
-        if source is target:
-            return  # the set was a barrier
-        if not self._flag_works(event, source, target, "wait_flag", site):
-            return
+        if not self._works[event] and (
+            source is target or not self._flag_works(event, source, target, "wait_flag", site)
+        ):
+            return  # where both pipes are one, the set was a barrier
         item = self._new(target, Kind.WAIT_FLAG, "wait_flag", site)
-        item.event, item.event_id, item.cause, item.inserted = event, event_id, cause, inserted
-        item.flag = event * EVENT_IDS + event_id
+        item.event, item.event_id = event, event_id
+        if cause is not _FLAG:
+            item.cause = cause
+        if inserted:
+            item.inserted = True
+        item.flag = flag = event * EVENT_IDS + event_id
+        if not managed:
+            self._raised[flag] = self._raised.get(flag, 0) - 1
         self._append(item)
 
     def _flag_works(self, event: HardEvent, source: Pipe, target: Pipe, name: str, site: int) -> bool:
         if source is target:
             self._barrier(source, site)
             return False
-        pipes = self._pipes
-        if source in pipes and target in pipes:
-            return True
+        pipes = PIPES_OF[self.core_kind]
         self.session.report(
             "STATE",
             "flag-without-effect",

@@ -123,7 +123,7 @@ class Session:
         """Record a finding once for each place; raise it where the launch asked for errors."""
         if self.checks == "off":
             return
-        key = (code, site)
+        key = (code, site, tensor)
         known = self.findings.get(key)
         if known is not None:
             known.hits += 1
@@ -254,8 +254,10 @@ class Session:
         now = self.agenda.now
         for core in self.cores:
             log = core.log
-            log.items = [item for item in log.items if 0 <= item.start <= now]
+            log.items = [item for item in log.items if 0 <= item.start <= now or 0 <= item.head <= now]
             for item in log.items:
+                if item.start < 0 or item.start > now:  # a wait that is still open
+                    item.start = now
                 if item.end < 0 or item.end > now:
                     item.end = max(now, item.start)
                     item.parts = None

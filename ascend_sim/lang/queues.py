@@ -62,7 +62,7 @@ FREE, OCCUPIED, ENQUE, DEQUE = "free", "allocated", "enqueued", "dequeued"
 def program() -> Program:
     """Return the running program; fault outside a kernel."""
     stream = current.get(None)
-    if stream is None or not hasattr(stream, "session"):
+    if stream is None or not stream.has_queues:
         fault("HOST", "no-kernel", "TPipe, TQue and TBuf work inside a kernel: launch it with kernel[blocks](…)")
     return stream  # type: ignore[no-any-return]
 
@@ -279,7 +279,7 @@ class TQueBind:
     def _drain(self, stream: Program) -> None:
         for block in self._blocks:
             if block.free_id is not None:
-                stream.wait_flag(self.free_event, block.free_id, Cause.BUFFER)
+                stream.wait_flag(self.free_event, block.free_id, Cause.BUFFER, site=stream.site(2))
                 stream.release_event(self.free_event, block.free_id)
                 block.free_id = None
 
