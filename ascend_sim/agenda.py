@@ -39,14 +39,14 @@ class Agenda:
         self.env = simpy.Environment()
         self.now = 0
         self._slots: dict[int, list[Entry]] = {}
-        self._random = random.Random(shuffle) if shuffle is not None else None  # noqa: S311  not for secrets
+        self._random = random.Random(shuffle) if shuffle is not None else None
 
     def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
         """Run `action(argument)` at a cycle that is not in the past."""
         slot = self._slots.get(time)
         if slot is None:
             self._slots[time] = [(phase, rank, action, argument)]
-            Timeout(self.env, time - self.now, time).callbacks.append(self._serve)  # type: ignore[union-attr]
+            Timeout(self.env, time - self.now, time).callbacks.append(self._serve)
         elif self._random is None:
             slot.append((phase, rank, action, argument))
         else:

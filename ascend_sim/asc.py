@@ -4,8 +4,6 @@ A facade: instructions come from `isa`, TPipe, TQue, TBuf and jit from `ascend_s
 `GlobalTensor.reinterpret_cast`, slices with a stop and phases are additions to pyasc.
 """
 
-# ruff: noqa: A004  pyasc's names are max, min, abs, range
-
 from ascend_sim.lang.jit import ConstExpr, jit
 from ascend_sim.lang.queues import TBuf, TPipe, TQue, TQueBind, get_tpipe_ptr
 from ascend_sim.lang.system import (
@@ -46,7 +44,6 @@ from isa.sync import (
 from isa.tensor import GlobalAddress, GlobalTensor, LocalTensor
 from isa.types import (
     CacheMode,
-    DType as DataType,
     HardEvent,
     MaskMode,
     PipeID,
@@ -64,6 +61,9 @@ from isa.types import (
     uint16,
     uint32,
     uint64,
+)
+from isa.types import (
+    DType as DataType,
 )
 from isa.types import float16 as half
 from isa.types import float32 as float_
@@ -101,4 +101,99 @@ from isa.vector.arithmetic import (
 )
 from isa.vector.fill import cast, copy, duplicate
 
-__all__ = sorted(name for name in dir() if not name.startswith("_"))
+__all__ = [
+    "BinaryRepeatParams",
+    "CacheMode",
+    "ConstExpr",
+    "CopyRepeatParams",
+    "DataCopyExtParams",
+    "DataCopyPadExtParams",
+    "DataCopyPadParams",
+    "DataCopyParams",
+    "DataType",
+    "GlobalAddress",
+    "GlobalTensor",
+    "HardEvent",
+    "LocalTensor",
+    "MaskMode",
+    "PipeID",
+    "RoundMode",
+    "TBuf",
+    "TPipe",
+    "TPosition",
+    "TQue",
+    "TQueBind",
+    "UnaryRepeatParams",
+    "abs",
+    "add",
+    "add_relu",
+    "adds",
+    "ascend_is_aic",
+    "ascend_is_aiv",
+    "axpy",
+    "bfloat16",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bool_",
+    "cast",
+    "ceildiv",
+    "copy",
+    "data_copy",
+    "data_copy_pad",
+    "div",
+    "duplicate",
+    "exp",
+    "float16",
+    "float32",
+    "float_",
+    "fused_mul_add",
+    "fused_mul_add_relu",
+    "get_block_idx",
+    "get_block_num",
+    "get_data_block_size_in_bytes",
+    "get_sub_block_idx",
+    "get_sub_block_num",
+    "get_system_cycle",
+    "get_task_ratio",
+    "get_tpipe_ptr",
+    "half",
+    "init_soc_state",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "jit",
+    "leaky_relu",
+    "ln",
+    "max",
+    "maxs",
+    "min",
+    "mins",
+    "mul",
+    "mul_add_dst",
+    "muls",
+    "pipe_barrier",
+    "range",
+    "reciprocal",
+    "relu",
+    "reset_mask",
+    "rsqrt",
+    "set_flag",
+    "set_mask_count",
+    "set_mask_norm",
+    "set_pad_value",
+    "set_vector_mask",
+    "shift_left",
+    "shift_right",
+    "sqrt",
+    "static_range",
+    "sub",
+    "sub_relu",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "wait_flag",
+]  # fmt: skip

@@ -79,7 +79,8 @@ class Core:
         self.rank = rank
         self.numerics = numerics
         self.memories = {
-            space: np.full(chip.memories[space.name].bytes, POISON, np.uint8) for space in _SPACES_OF[self.kind]
+            space: np.full(chip.memories[space.name].bytes, POISON, np.uint8)
+            for space in _SPACES_OF[self.kind]
         }
         self.set_cycles = whole(chip.sync.set)
         self.visible = whole(chip.sync.visible)
@@ -90,7 +91,9 @@ class Core:
         self.flag_cost = whole(scalar.flag_issue)
         self.barrier_cost = whole(scalar.barrier_issue)
         cache = chip.dcache
-        self.dcache = DataCache(cache.aiv_bytes if self.kind is CoreKind.AIV else cache.aic_bytes, cache.line)
+        self.dcache = DataCache(
+            cache.aiv_bytes if self.kind is CoreKind.AIV else cache.aic_bytes, cache.line
+        )
         read, write = memory.ports(rank, cluster, self.kind)
         self.pipes: dict[Pipe, PipeQueue] = {}
         for pipe in PIPES_OF[self.kind]:
@@ -283,7 +286,12 @@ class Core:
             return False
         self.waiting_flag = None
         visible, item.partner = flag.tokens.popleft()
-        self._stall(visible, item.cause, item, f"{item.partner.name} {item.event.name}" if item.event else "")
+        self._stall(
+            visible,
+            item.cause,
+            item,
+            f"{item.partner.name} {item.event.name}" if item.event else "",
+        )
         item.start = item.accept = item.end = self.time
         return True
 
@@ -299,7 +307,9 @@ class Core:
                     self._scalar_ready = True  # the list is worked off first
                 return False
         self.waiting_all = False
-        self._stall(max(max(pipe.landed, pipe.accept) for pipe in self.pipes.values()), Cause.BARRIER, item)
+        self._stall(
+            max(max(pipe.landed, pipe.accept) for pipe in self.pipes.values()), Cause.BARRIER, item
+        )
         return True
 
     def _scalar_instruction(self, item: Item) -> bool:
@@ -335,5 +345,8 @@ class Core:
         scalar = self.chip.scalar
         if self.dcache.hit(buffer.index, offset):
             return whole(scalar.gm_hit)
-        return whole(scalar.gm_miss if self.memory.l2.touch_line(buffer, offset) else self.chip.gm.latency_hbm)
-
+        return whole(
+            scalar.gm_miss
+            if self.memory.l2.touch_line(buffer, offset)
+            else self.chip.gm.latency_hbm
+        )

@@ -98,7 +98,7 @@ def _repeat_extra(
             else:
                 reads[group] += 1
                 read_banks.add((group, position // span))
-    extra = max(slope, max(reads), max(writes)) - slope
+    extra = max(slope, *reads, *writes) - slope
     if write_walk is not None and write_walk not in read_walks and read_banks & write_banks:
         extra += banks.read_write_conflict
     return extra

@@ -40,7 +40,9 @@ def complement(ranges: NDArray[np.int64], low: int, high: int) -> NDArray[np.int
     return gaps[gaps[:, 1] > gaps[:, 0]]
 
 
-def unwritten(uses: list[GmUse], addresses: dict[str, GlobalAddress]) -> dict[str, NDArray[np.int64]]:
+def unwritten(
+    uses: list[GmUse], addresses: dict[str, GlobalAddress]
+) -> dict[str, NDArray[np.int64]]:
     """Return for each argument that was written the byte ranges, from its own start, that nothing wrote."""
     writes: dict[int, list[Access]] = {}
     for _, access, write, _ in uses:
@@ -59,7 +61,7 @@ def unwritten(uses: list[GmUse], addresses: dict[str, GlobalAddress]) -> dict[st
 
 
 def conflicts(uses: list[GmUse]) -> list[tuple[str, GmBuffer, GmUse, GmUse, tuple[int, int]]]:
-    """Return pairs of accesses by different blocks to shared bytes, at least one a write; one pair a buffer and kind."""
+    """Return pairs of accesses by different blocks to shared bytes, at least one a write; one pair a buffer."""
     by_buffer: dict[int, list[GmUse]] = {}
     for use in uses:
         buffer = use[1].buffer
@@ -103,7 +105,9 @@ def _by_block(uses: list[GmUse]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return ranges[order], owner[order]
 
 
-def _double_write(ranges: NDArray[np.int64], owners: NDArray[np.int64]) -> tuple[int, int, int, int] | None:
+def _double_write(
+    ranges: NDArray[np.int64], owners: NDArray[np.int64]
+) -> tuple[int, int, int, int] | None:
     reach = np.maximum.accumulate(ranges[:, 1])
     clash = np.flatnonzero(ranges[1:, 0] < reach[:-1])
     if not len(clash):
@@ -190,7 +194,11 @@ def _same_columns(ranges: NDArray[np.int64], pitch: int, rows: int, size: int) -
     first, last = int(inside[0, 0]) // size, (int(inside[0, 1]) - 1) // size
     if inside[0, 0] < 0 or inside[0, 1] > pitch:
         return None
-    return f"column {first} of every row" if first == last else f"columns {first} to {last} of every row"
+    return (
+        f"column {first} of every row"
+        if first == last
+        else f"columns {first} to {last} of every row"
+    )
 
 
 def _ordinal(number: int) -> str:

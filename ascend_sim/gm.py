@@ -44,7 +44,9 @@ class L2:
         self.hit_bytes = 0
         self.miss_bytes = 0
         self.write_back_bytes = 0
-        self._dirty: list[tuple[int, int, Any, GmBuffer]] = []  # a heap: when they may leave, serial number, sectors
+        self._dirty: list[
+            tuple[int, int, Any, GmBuffer]
+        ] = []  # a heap: when they may leave, serial number, sectors
         self._order = 0
 
     def _stamps(self, buffer: GmBuffer) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -64,7 +66,9 @@ class L2:
         if access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
             return (access.base // sector, access.shape[0], pitch // sector, length // sector)
         first = (access.base + np.arange(access.shape[0], dtype=np.int64) * pitch) // sector
-        last = (access.base + np.arange(access.shape[0], dtype=np.int64) * pitch + length - 1) // sector
+        last = (
+            access.base + np.arange(access.shape[0], dtype=np.int64) * pitch + length - 1
+        ) // sector
         width = int((last - first).max()) + 1
         grid = first[:, None] + np.arange(width)
         return np.unique(np.minimum(grid, last[:, None]))
@@ -82,7 +86,9 @@ class L2:
             window = stamps[index]
         total = window.size
         fresh = self.fills - self.capacity
-        hits = (window > fresh).tobytes().count(1)  # cheaper than count_nonzero on the usual few sectors
+        hits = (
+            (window > fresh).tobytes().count(1)
+        )  # cheaper than count_nonzero on the usual few sectors
         misses = total - hits
         self.fills += misses
         if type(index) is tuple:
@@ -120,8 +126,13 @@ class L2:
         """Return the sectors of an index as a list."""
         if type(index) is tuple:
             start, rows, pitch, width = index
-            return (start + np.arange(rows, dtype=np.int64)[:, None] * pitch + np.arange(width)).ravel()
-        return np.arange(index.start, index.stop) if isinstance(index, slice) else index
+            grid = start + np.arange(rows, dtype=np.int64)[:, None] * pitch
+            sectors: NDArray[np.int64] = (grid + np.arange(width)).ravel()
+            return sectors
+        numbers: NDArray[np.int64] = (
+            np.arange(index.start, index.stop) if isinstance(index, slice) else index
+        )
+        return numbers
 
     def _write_back(self) -> int:
         """Write back the dirty sectors that have left the cache by now; return their bytes.
@@ -158,6 +169,12 @@ class Transfer:
     __slots__ = (
         "alone", "began", "ideal", "item", "latency", "miss_latency", "owner", "port", "segments",
     )  # fmt: skip
+
+    latency: int
+    miss_latency: int
+    ideal: float
+    alone: float
+    began: int
 
     def __init__(self, owner: Any, item: Any, port: Port, segments: list[tuple[int, int]]) -> None:
         self.owner = owner
@@ -248,8 +265,15 @@ class GlobalMemory:
         group = self.clusters.setdefault(cluster, Cluster())
         gm = self.chip.gm
         vector = kind is CoreKind.AIV
-        read = Port(rank * 2, gm.read_port_aiv if vector else gm.read_port_aic, write=False, cluster=group)
-        write = Port(rank * 2 + 1, gm.write_port_aiv if vector else gm.write_port_aic, write=True, cluster=group)
+        read = Port(
+            rank * 2, gm.read_port_aiv if vector else gm.read_port_aic, write=False, cluster=group
+        )
+        write = Port(
+            rank * 2 + 1,
+            gm.write_port_aiv if vector else gm.write_port_aic,
+            write=True,
+            cluster=group,
+        )
         if vector:
             read.other, write.other = write, read
         group.ports += [read, write]
@@ -265,12 +289,22 @@ class GlobalMemory:
         moved = hit + miss
         if port.write:
             kind = BYPASS_WRITE if bypass else WRITE
-            transfer = Transfer(owner, item, port, [(moved, kind), (back, BYPASS_WRITE)] if back else [(moved, kind)])
+            transfer = Transfer(
+                owner,
+                item,
+                port,
+                [(moved, kind), (back, BYPASS_WRITE)] if back else [(moved, kind)],
+            )
             transfer.latency = self.write_head
             transfer.miss_latency = 0
             transfer.ideal = transfer.alone = moved / port.limit
         elif miss or back:
-            transfer = Transfer(owner, item, port, [(miss + back, MISS), (hit, HIT)] if hit else [(miss + back, MISS)])
+            transfer = Transfer(
+                owner,
+                item,
+                port,
+                [(miss + back, MISS), (hit, HIT)] if hit else [(miss + back, MISS)],
+            )
             transfer.latency = self.latency_miss
             transfer.miss_latency = self.latency_miss - self.latency_hit
             transfer.ideal = moved / port.limit
@@ -348,7 +382,11 @@ class GlobalMemory:
     def _over(self) -> bool:
         """Return whether the servers are asked for more than they have."""
         hit, miss, write, direct = self.demand
-        return hit + miss > self.l2_read or hit + miss + write > self.l2_all or miss + direct > self.hbm
+        return (
+            hit + miss > self.l2_read
+            or hit + miss + write > self.l2_all
+            or miss + direct > self.hbm
+        )
 
     def _due(self, after: float) -> None:
         """See to it that `_complete` runs when something may be through, `after` cycles from now."""
@@ -417,8 +455,7 @@ class GlobalMemory:
             while heap[0][2] != heap[0][3].ticket:
                 heapq.heappop(heap)
             left = (heap[0][0] - group.progress - _EPSILON) / group.rate
-            if left < soonest:
-                soonest = left
+            soonest = min(soonest, left)
         if soonest is not math.inf:
             self._due(soonest)
 
@@ -479,5 +516,7 @@ def _sector_bytes(access: Access, sector: int) -> int:
         return (-(-access.high // sector) - access.low // sector) * sector
     length = access.shape[-1] * access.dtype.size
     first = (access.base + np.arange(access.shape[0], dtype=np.int64) * access.strides[0]) // sector
-    last = (access.base + np.arange(access.shape[0], dtype=np.int64) * access.strides[0] + length - 1) // sector
+    last = (
+        access.base + np.arange(access.shape[0], dtype=np.int64) * access.strides[0] + length - 1
+    ) // sector
     return int((last - first + 1).sum()) * sector

@@ -67,7 +67,9 @@ class Order:
         self._scalar.snapshot = self._scalar.known
         self._tokens: dict[int, deque[list[int]]] = {}
         self._logs: dict[Any, list[_Entry]] = {}
-        self._settled: dict[Any, list[_Entry]] = {}  # ordered before every pipe, not before the scalar unit
+        self._settled: dict[
+            Any, list[_Entry]
+        ] = {}  # ordered before every pipe, not before the scalar unit
         self._written = {
             space: np.zeros(memory.nbytes, bool) for space, memory in program.core.memories.items()
         }
@@ -182,14 +184,22 @@ class Order:
             other = entry.access
             if not (write or entry.write) or low >= other.high or other.low >= high:
                 continue
-            if known[entry.pipe] < entry.number and not self._in_order(entry, pipe, number) and other.overlaps(access):
+            if (
+                known[entry.pipe] < entry.number
+                and not self._in_order(entry, pipe, number)
+                and other.overlaps(access)
+            ):
                 self._race(entry, item, access, write)
             if write and (other is access or access.covers(other)):
                 entry.number = -1
                 covered = True
         if pipe is _S and place in self._settled:
             for entry in self._settled[place]:
-                if (write or entry.write) and known[entry.pipe] < entry.number and entry.access.overlaps(access):
+                if (
+                    (write or entry.write)
+                    and known[entry.pipe] < entry.number
+                    and entry.access.overlaps(access)
+                ):
                     self._race(entry, item, access, write)
         if covered:
             log[:] = [entry for entry in log if entry.number >= 0]
@@ -251,7 +261,11 @@ class Order:
 
     def _check_written(self, item: Item, access: Access) -> None:
         view = access.byte_view(self._written[access.space])
-        written = view.all() if access.lanes is None else view[np.broadcast_to(access.lanes, access.shape)].all()
+        written = (
+            view.all()
+            if access.lanes is None
+            else view[np.broadcast_to(access.lanes, access.shape)].all()
+        )
         if not written:
             self._uninitialised(item, access)
 
@@ -264,9 +278,9 @@ class Order:
                 self._session.report(
                     "UNINIT",
                     "uninitialised-read",
-                    f"{item.name} reads {access.name}, {access.space.name} bytes {access.low} to {access.high}, but nothing "
-                    f"has written byte {first} (byte {first - access.low} of the operand). Load or fill it first, or "
-                    f"shorten the operand",
+                    f"{item.name} reads {access.name}, {access.space.name} bytes {access.low} to {access.high}, but "
+                    f"nothing has written byte {first} (byte {first - access.low} of the operand). "
+                    f"Load or fill it first, or shorten the operand",
                     item.site,
                     self._program.core.name,
                     item.pipe.name,
@@ -284,5 +298,4 @@ class Order:
 
 def _join(known: list[int], other: list[int]) -> None:
     for position, value in enumerate(other):
-        if value > known[position]:
-            known[position] = value
+        known[position] = max(known[position], value)

@@ -6,6 +6,7 @@ import gc
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,10 @@ def launch(
     kernel: Callable[..., Any],
     *args: Any,
     cores: int = 1,
-    chip: str | Path | Chip = "ascend910b1",
-    numerics: str = "on",
-    checks: str = "collect",
-    l2: str = "cold",
+    chip: str | Path | Chip | None = None,
+    numerics: str | None = None,
+    checks: str | None = None,
+    l2: str | None = None,
     auto_sync: bool | None = None,
     physical_cores: int | None = None,
     names: list[str] | None = None,
@@ -59,9 +60,10 @@ def launch(
     """Run a kernel on `cores` blocks and return what happened.
 
     numpy arrays (torch tensors where torch is installed) are tensors in GM and are written in place; numbers are
-    scalars. `numerics` "on", "exact" or "off" (time only); `checks` "collect", "error" (raise at the
-    first finding) or "off"; `l2` "cold" or "warm" at the launch; `auto_sync` None for what the kernel's jit
-    says (off without one); `physical_cores` how many cores there are (the chip's where None); `outputs` names the
+    scalars. `chip` is a name or a path, ascend910b1 where None. `numerics` "on", "exact" or "off" (time
+    only); `checks` "collect", "error" (raise at the first finding) or "off"; `l2` "cold" or "warm" at the
+    launch; `auto_sync` None for what the kernel's jit says (off without one); `physical_cores` how many cores
+    there are (the chip's where None); `names` and `name` what messages call arguments and kernel; `outputs` the
     arguments that the caller itself looks over for unwritten places. `shuffle` is a seed that scrambles the
     order of simultaneous events, which changes nothing.
 
@@ -69,21 +71,25 @@ def launch(
     cannot go on (with `.finding` and `.run`, the state so far), and whatever the kernel's own Python raises.
     """
     function = kernel.function if isinstance(kernel, Kernel) else kernel
-    loaded = load_chip(chip)
-    _choice("numerics", numerics, ("on", "off", "exact"))
-    _choice("checks", checks, ("collect", "error", "off"))
-    _choice("l2", l2, ("cold", "warm"))
-    if auto_sync is None:
-        auto_sync = kernel.auto_sync if isinstance(kernel, Kernel) else False
-    label = name or getattr(function, "__name__", "kernel")
+    if not callable(function):
+        raise _host("not-a-kernel", f"launch needs a kernel function, got {type(kernel).__name__}")
+    loaded = load_chip(_option("chip", chip, "ascend910b1"))
+    numerics = _choice("numerics", _option("numerics", numerics, "on"), ("on", "off", "exact"))
+    checks = _choice("checks", _option("checks", checks, "collect"), ("collect", "error", "off"))
+    l2 = _choice("l2", _option("l2", l2, "cold"), ("cold", "warm"))
+    auto_sync = _option(
+        "auto_sync", auto_sync, kernel.auto_sync if isinstance(kernel, Kernel) else False
+    )
+    physical_cores = _option("physical_cores", physical_cores, loaded.cores.aiv)
+    label = str(name or getattr(function, "__name__", "kernel"))
     _check_blocks(cores)
-    available = loaded.cores.aiv if physical_cores is None else physical_cores
+    _check_cores(physical_cores)
     parameters = names or _parameter_names(function, len(args))
     arguments, addresses, arrays = _bind_arguments(args, parameters)
     session = Session(
         loaded,
-        blocks=cores,
-        physical_cores=available,
+        blocks=int(cores),
+        physical_cores=physical_cores,
         numerics=numerics != "off",
         checks=checks,
         warm=l2 == "warm",
@@ -92,23 +98,25 @@ def launch(
         library=_LIBRARY,
     )
     options = {
-        "numerics": numerics, "checks": checks, "l2_start": l2, "auto_sync": auto_sync, "cores": available,
+        "numerics": numerics, "checks": checks, "l2_start": l2, "auto_sync": auto_sync, "cores": physical_cores,
     }  # fmt: skip
 
-    def finished(*, whole: bool) -> Run:
-        written = Outputs(
-            {key: arrays[key] for key, a in addresses.items() if a.buffer.index in session.written_buffers}
-        )
-        coverage: dict[str, list[tuple[int, int]]] = {}
-        if whole and checks != "off":
-            coverage = _look_over(session, addresses, outputs)
+    coverage: dict[str, list[tuple[int, int]]] = {}
+
+    def finished() -> Run:
         memory = session.memory.l2
         run = Run(
             label,
             loaded,
             session.log,
             session.finish(),
-            written,
+            Outputs(
+                {
+                    key: arrays[key]
+                    for key, address in addresses.items()
+                    if address.buffer.index in session.written_buffers
+                }
+            ),
             blocks=cores,
             options=options,
             coverage=coverage,
@@ -118,7 +126,7 @@ def launch(
                 "write_back_bytes": memory.write_back_bytes,
             },
         )
-        for listener in list(on_run):
+        for listener in on_run:
             listener(run)
         return run
 
@@ -129,20 +137,25 @@ def launch(
     gc.disable()  # a run makes objects by the million and no cycles worth looking for
     try:
         session.run(body, CoreKind.AIV)
+        if checks != "off":
+            coverage |= _look_over(session, addresses, outputs)
     except KernelError as error:
-        session.abort()
+        if session.log.cycles == 0:
+            session.abort()
         if all(known is not error.finding for known in session.findings.values()):
             session.findings["stopped"] = error.finding
-        error.run = finished(whole=False)
+        error.run = finished()
         error.args = (error.args[0], error.finding, error.run)
         raise
     finally:
         if collecting:
             gc.enable()
-    return finished(whole=True)
+    return finished()
 
 
-def launch_from_program(kernel: Kernel, blocks: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Run:
+def launch_from_program(
+    kernel: Kernel, blocks: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> Run:
     """Launch what a program wrote as `kernel[blocks](…)`, with the options in `defaults`."""
     if keywords:
         bound = inspect.signature(kernel.function).bind(*args, **keywords)
@@ -151,9 +164,17 @@ def launch_from_program(kernel: Kernel, blocks: Any, args: tuple[Any, ...], keyw
     return launch(kernel, *args, cores=blocks, **defaults.options)
 
 
-def _choice(what: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{what} is {value!r}{suggestion(str(value), allowed)} (allowed: {', '.join(allowed)})")
+def _option(name: str, given: Any, otherwise: Any) -> Any:
+    """Return an option as given, else as the command line set it, else the default."""
+    return defaults.options.get(name, otherwise) if given is None else given
+
+
+def _choice(what: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if value in allowed:
+        return str(value)
+    raise ConfigError(
+        f"{what} is {value!r}{suggestion(str(value), allowed)} (allowed: {', '.join(allowed)})"
+    )
 
 
 def _host(code: str, message: str) -> HostError:
@@ -164,11 +185,21 @@ def _check_blocks(blocks: Any) -> None:
     if isinstance(blocks, bool) or not isinstance(blocks, (int, np.integer)):
         raise _host("block-number", f"the number of blocks must be a whole number, got {blocks!r}")
     if blocks == 0:
-        raise _host("block-number", "0 blocks: nothing would run. With an empty input, skip the launch")
+        raise _host(
+            "block-number", "0 blocks: nothing would run. With an empty input, skip the launch"
+        )
     if not 1 <= blocks <= MAX_BLOCKS:
         raise _host(
             "block-number",
             f"{blocks} blocks are asked, a launch takes 1 to {MAX_BLOCKS}. Let a loop inside the kernel do the rest",
+        )
+
+
+def _check_cores(cores: Any) -> None:
+    if isinstance(cores, bool) or not isinstance(cores, (int, np.integer)) or cores < 1:
+        raise _host(
+            "core-number",
+            f"the number of cores must be a whole number of at least 1, got {cores!r}",
         )
 
 
@@ -183,8 +214,8 @@ def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     except TypeError as error:
         raise _host(
             "argument-number",
-            f"{getattr(function, '__name__', 'the kernel')} takes {', '.join(names) or 'no arguments'}; {count} arguments "
-            f"were given: {error}",
+            f"{getattr(function, '__name__', 'the kernel')} takes {', '.join(names) or 'no arguments'}; {count} "
+            f"arguments were given: {error}",
         ) from None
     return names + [f"argument{position}" for position in range(len(names), count)]
 
@@ -200,22 +231,27 @@ def _bind_arguments(
         array = _as_array(argument)
         if array is None:
             _check_scalar(name, argument)
-            makers.append(lambda argument=argument: argument)
+            makers.append(partial(_same, argument))
             continue
         address = _address(name, array, roots)
         addresses[name] = address
         arrays[name] = argument
-        makers.append(
-            lambda a=address: GlobalAddress(a.buffer, a.dtype, a.offset, a.length, a.shape)
-        )
+        makers.append(address.copy)
     return makers, addresses, arrays
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _check_scalar(name: str, argument: Any) -> None:
     if argument is None or isinstance(argument, (bool, int, float, str, np.generic, DType, tuple)):
         return
     if isinstance(argument, (list, dict)):
-        raise _host("argument-type", f"argument {name} is a {type(argument).__name__}: pass a numpy array or numbers")
+        raise _host(
+            "argument-type",
+            f"argument {name} is a {type(argument).__name__}: pass a numpy array or numbers",
+        )
 
 
 def _as_array(argument: Any) -> np.ndarray[Any, Any] | None:
@@ -229,11 +265,14 @@ def _as_array(argument: Any) -> np.ndarray[Any, Any] | None:
 def _torch_array(tensor: Any) -> np.ndarray[Any, Any]:
     """Return a torch tensor's memory as a numpy array. bfloat16 goes through its bits."""
     if tensor.device.type != "cpu":
-        raise _host("argument-type", f"a torch tensor is on {tensor.device}; the simulator needs it on the CPU")
+        raise _host(
+            "argument-type",
+            f"a torch tensor is on {tensor.device}; the simulator needs it on the CPU",
+        )
     if not tensor.is_contiguous():
         raise _host("not-contiguous", "a torch tensor is not contiguous; pass tensor.contiguous()")
-    import torch  # noqa: PLC0415  only where a torch tensor is given
     import ml_dtypes  # noqa: PLC0415  only for its bfloat16
+    import torch  # noqa: PLC0415  only where a torch tensor is given
 
     plain = tensor.detach()
     if plain.dtype is torch.bfloat16:
@@ -252,7 +291,8 @@ def _address(name: str, array: np.ndarray[Any, Any], roots: dict[int, GmBuffer])
         dtype = dtype_of(array.dtype)
     except KeyError:
         raise _host(
-            "argument-type", f"argument {name} is of type {array.dtype}, which the machine does not have"
+            "argument-type",
+            f"argument {name} is of type {array.dtype}, which the machine does not have",
         ) from None
     root = array
     while isinstance(root.base, np.ndarray) and root.base.flags.c_contiguous:
@@ -273,10 +313,18 @@ def _look_over(
     for kind, buffer, first, second, (low, high) in conflicts(session.gm_accesses):
         _report_conflict(session, kind, buffer, first, second, low, high)
     gaps = unwritten(session.gm_accesses, addresses)
-    read = {access.buffer.index for _, access, write, _ in session.gm_accesses if not write and access.buffer}
+    read = {
+        access.buffer.index
+        for _, access, write, _ in session.gm_accesses
+        if not write and access.buffer
+    }
     for name, ranges in gaps.items():
         address = addresses[name]
-        if not len(ranges) or address.buffer.index in read or (outputs is not None and name in outputs):
+        if (
+            not len(ranges)
+            or address.buffer.index in read
+            or (outputs is not None and name in outputs)
+        ):
             continue  # a tensor that is also read is no plain output: the rest may be meant to stay
         size = address.dtype.size
         missing = int((ranges[:, 1] - ranges[:, 0]).sum())
@@ -284,8 +332,8 @@ def _look_over(
         session.report(
             "COVERAGE",
             "output-not-written",
-            f"{name}: {where} were never written ({missing // size} of {address.length // size} elements). Check the number "
-            f"of blocks and how they split the work",
+            f"{name}: {where} were never written ({missing // size} of {address.length // size} elements). Check the "
+            f"number of blocks and how they split the work",
             0,
             tensor=f"{name}",
             byte_range=(int(ranges[0, 0]), int(ranges[-1, 1])),
@@ -302,8 +350,8 @@ def _report_conflict(
     session.report(
         "RACE",
         f"race-blocks-{kind.lower()}",
-        f"blocks {first[0]} and {second[0]} {verb} the same bytes of {buffer.name}, {low} to {high}, and nothing orders "
-        f"blocks [{kind}]\n"
+        f"blocks {first[0]} and {second[0]} {verb} the same bytes of {buffer.name}, {low} to {high}, and nothing "
+        f"orders blocks [{kind}]\n"
         f"  {first_item.name:<12} {messages.place(session.sites[first_item.site])}  block {first[0]}\n"
         f"  {second_item.name:<12} {messages.place(session.sites[second_item.site])}  block {second[0]}\n"
         f"  let each block own its part of {buffer.name}",

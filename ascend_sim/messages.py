@@ -46,7 +46,13 @@ _VERBS = {
 
 
 def race(
-    what: str, earlier: Item, later: Item, first: Access, second: Access, core: str, sites: list[Site]
+    what: str,
+    earlier: Item,
+    later: Item,
+    first: Access,
+    second: Access,
+    core: str,
+    sites: list[Site],
 ) -> str:
     """Say which instruction may overtake which, on which bytes, and what would order them."""
     verb, still = _VERBS[what]
@@ -93,16 +99,20 @@ def deadlock(cores: list[Core], sites: list[Site], now: int) -> tuple[str, Findi
 
 
 def _blocked(core: Core, sites: list[Site]) -> list[tuple[Item, str]]:
-    found = []
-    for pipe in core.pipes.values():
-        if pipe.blocked is not None:
-            found.append((pipe.blocked, _wait_text(core, pipe.blocked, sites)))
+    found = [
+        (pipe.blocked, _wait_text(core, pipe.blocked, sites))
+        for pipe in core.pipes.values()
+        if pipe.blocked is not None
+    ]
     if core.waiting_flag is not None:
         found.append((core.waiting_flag, _wait_text(core, core.waiting_flag, sites)))
     elif core.items:
         item = core.items[0]
         if core.waiting_for is not None:
-            text = f"cannot issue {item.name} ({place(sites[item.site])}): the queue of {core.waiting_for.pipe.name} is full"
+            full = core.waiting_for.pipe.name
+            text = (
+                f"cannot issue {item.name} ({place(sites[item.site])}): the queue of {full} is full"
+            )
         elif item.name == "end":
             text = "has reached the kernel's end and waits for the pipes above"
         else:
@@ -117,7 +127,9 @@ def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
     sets = [
         other
         for other in core.log.items
-        if other.kind is Kind.SET_FLAG and other.event is item.event and other.event_id == item.event_id
+        if other.kind is Kind.SET_FLAG
+        and other.event is item.event
+        and other.event_id == item.event_id
     ]
     waits = [
         other
@@ -129,8 +141,8 @@ def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
     ]
     fired = sum(1 for other in sets if other.end >= 0)
     text = (
-        f"waits at {place(sites[item.site])} for {item.event.name} id {item.event_id}: this is wait number {len(waits)}, "
-        f"the flag was set {fired} time{'s' if fired != 1 else ''}"
+        f"waits at {place(sites[item.site])} for {item.event.name} id {item.event_id}: this is wait number "
+        f"{len(waits)}, the flag was set {fired} time{'s' if fired != 1 else ''}"
     )
     pending = [other for other in sets if other.end < 0]
     if pending:
@@ -139,7 +151,9 @@ def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
         near = [
             other
             for other in core.log.items
-            if other.kind is Kind.SET_FLAG and other.event is item.event and other.event_id != item.event_id
+            if other.kind is Kind.SET_FLAG
+            and other.event is item.event
+            and other.event_id != item.event_id
         ]
         if near:
             text += f"; a set of id {near[-1].event_id} is at {place(sites[near[-1].site])}"

@@ -75,8 +75,7 @@ class PipeQueue:
         while queue:
             item = queue[0]
             head = item.issue
-            if head < self.accept:
-                head = self.accept
+            head = max(head, self.accept)
             item.head = head
             kind = item.kind
             if kind is _WAIT:
@@ -142,8 +141,7 @@ class PipeQueue:
             if item.kind is _SET:
                 core.fire(item, max(item.head, self.landed) + core.set_cycles)
                 continue
-            if item.end < self.landed:
-                item.end = self.landed
+            item.end = max(item.end, self.landed)
             self.landed = item.end
         if self.blocked is not None and self.blocked.kind is _BARRIER and not flying:
             self.blocked = None
@@ -160,7 +158,7 @@ class VectorPipe(PipeQueue):
     def begin(self, item: Item, start: int) -> None:
         """Start a vector instruction: everything about it is known at once."""
         call = item.call
-        price: Price = call.price
+        price: Price | None = call.price
         if price is None:
             price = call.price = vector_price(call, self.core.chip)
         self.accept = item.accept = start + price.interval
@@ -224,12 +222,18 @@ class MovePipe(PipeQueue):
         core = self.core
         end = now + transfer.latency
         item.detailed = _move_parts
-        item.spent = (transfer.began, transfer.latency, transfer.miss_latency, transfer.ideal, transfer.alone, end)
+        item.spent = (
+            transfer.began,
+            transfer.latency,
+            transfer.miss_latency,
+            transfer.ideal,
+            transfer.alone,
+            end,
+        )
         if self.port.write:
             self.accept = item.accept = end if end > item.accept else item.accept
             self.blocked = None
-            if item.start + core.write_latency > end:
-                end = item.start + core.write_latency
+            end = max(end, item.start + core.write_latency)
         item.end = end
         self.drain()
         if core.numerics:

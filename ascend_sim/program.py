@@ -23,7 +23,16 @@ from ascend_sim.hazards import Order
 from ascend_sim.trace import Cause, Item, Kind
 from isa.instruction import Call
 from isa.stream import Registers, current
-from isa.types import EVENT_IDS, EVENT_SOURCE, EVENT_TARGET, PIPES_OF, CoreKind, HardEvent, Pipe, Space
+from isa.types import (
+    EVENT_IDS,
+    EVENT_SOURCE,
+    EVENT_TARGET,
+    PIPES_OF,
+    CoreKind,
+    HardEvent,
+    Pipe,
+    Space,
+)
 
 if TYPE_CHECKING:
     from ascend_sim.core import Core
@@ -126,13 +135,16 @@ class Program:
             self._body()
             if self.tpipe is not None:
                 self.tpipe.close()
-        except BaseException as error:  # noqa: BLE001  raised again by the launch, when its time has come
+        except BaseException as error:
             self.failure = error
             self._scalar(ScalarCall("fault", lambda _: 0, self._fail, phase=PROGRAM), log=False)
             return
         item = self._new(Pipe.S, Kind.BARRIER, "end", 0, log=False)
         self._items.append(item)
-        self._scalar(ScalarCall("end", lambda _: 0, lambda core: core.finish_block(), phase=PROGRAM), log=False)
+        self._scalar(
+            ScalarCall("end", lambda _: 0, lambda core: core.finish_block(), phase=PROGRAM),
+            log=False,
+        )
 
     def _fail(self, _: Core) -> None:
         assert self.failure is not None
@@ -145,7 +157,7 @@ class Program:
         self._greenlet.switch(value)
 
     def _give_way(self) -> Any:
-        return getcurrent().parent.switch()  # type: ignore[union-attr]
+        return getcurrent().parent.switch()
 
     def on_end(self, core: Core, time: int) -> None:
         """Tell the session that the block is over."""
@@ -166,7 +178,10 @@ class Program:
         first = frame
         if frame is None or frame.f_code is _RUN_CODE:
             return 0
-        key: Any = (id(frame.f_code), frame.f_lasti)  # ids: a code object's hash goes over all its constants
+        key: Any = (
+            id(frame.f_code),
+            frame.f_lasti,
+        )  # ids: a code object's hash goes over all its constants
         frame = frame.f_back
         while frame is not None and (code := frame.f_code) is not _RUN_CODE:
             if id(code) not in library:
@@ -199,7 +214,9 @@ class Program:
     def issue(self, call: Call, depth: int = 3) -> None:
         """Take a bound instruction; the kernel's frame is `depth` frames above `site`, or further up."""
         if self.core.lanes[call.pipe] is None:
-            raise errors.UnsupportedError(f"{call.name}: pipe {call.pipe.name} of a cube core is not simulated yet")
+            raise errors.UnsupportedError(
+                f"{call.name}: pipe {call.pipe.name} of a cube core is not simulated yet"
+            )
         site = self.site(depth)
         if self.auto is not None:
             self.auto.before(call, site)
@@ -225,11 +242,12 @@ class Program:
         self._append(item)
 
     def _use_after_free(self, call: Call, access: Access, site: int) -> None:
+        assert access.owner is not None
         self.session.report(
             "QUEUE",
             "use-after-free",
-            f"{call.name} uses {access.name} after free_tensor at {self.session.where_text(access.owner.freed_at)}: the next "
-            f"alloc_tensor may hand its bytes to somebody else. Free it after its last use",
+            f"{call.name} uses {access.name} after free_tensor at {self.session.where_text(access.owner.freed_at)}: "
+            f"the next alloc_tensor may hand its bytes to somebody else. Free it after its last use",
             site,
             self.core.name,
             call.pipe.name,
@@ -237,7 +255,9 @@ class Program:
             (access.low, access.high),
         )
 
-    def set_flag(self, event: HardEvent, event_id: int, *, inserted: bool = False, site: int | None = None) -> None:
+    def set_flag(
+        self, event: HardEvent, event_id: int, *, inserted: bool = False, site: int | None = None
+    ) -> None:
         """Queue a set in the event's first pipe."""
         source, target = EVENT_SOURCE[event], EVENT_TARGET[event]
         managed = site is not None  # queues hand out their ids themselves
@@ -260,9 +280,9 @@ class Program:
         self.session.report(
             "FLAG_BALANCE",
             "flag-set-twice",
-            f"set_flag({item.event.name}, {item.event_id}) raises a flag whose last set_flag no wait_flag has taken yet: "
-            f"a flag is one bit, so one of the two is lost and a later wait hangs. Wait for the first one before, or use "
-            f"another event id",
+            f"set_flag({item.event.name}, {item.event_id}) raises a flag whose last set_flag no wait_flag has taken "
+            f"yet: a flag is one bit, so one of the two is lost and a later wait hangs. Wait for the first one "
+            f"before, or use another event id",
             item.site,
             self.core.name,
             item.pipe.name,
@@ -296,7 +316,9 @@ class Program:
             self._raised[flag] = self._raised.get(flag, 0) - 1
         self._append(item)
 
-    def _flag_works(self, event: HardEvent, source: Pipe, target: Pipe, name: str, site: int) -> bool:
+    def _flag_works(
+        self, event: HardEvent, source: Pipe, target: Pipe, name: str, site: int
+    ) -> bool:
         if source is target:
             self._barrier(source, site)
             return False
@@ -315,6 +337,8 @@ class Program:
     def pipe_barrier(self, pipe: Pipe | None) -> None:
         """Queue a barrier of one pipe, or stop the scalar unit until all pipes are empty."""
         site = self.site()
+        if self.auto is not None:
+            self.auto.barrier(pipe)
         if pipe is None:
             item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", site)
             item.cause = Cause.BARRIER
@@ -335,7 +359,13 @@ class Program:
     # ---- the scalar unit --------------------------------------------------------------------
 
     def _scalar(
-        self, call: ScalarCall, site: int = 0, access: Access | None = None, *, write: bool = False, log: bool = True
+        self,
+        call: ScalarCall,
+        site: int = 0,
+        access: Access | None = None,
+        *,
+        write: bool = False,
+        log: bool = True,
     ) -> Any:
         item = self._new(Pipe.S, Kind.INSTRUCTION, call.name, site, log=log)
         item.call = call
@@ -366,14 +396,18 @@ class Program:
         )
         return self._scalar(call, site, access)  # type: ignore[no-any-return]
 
-    def _refuse_unknown(self, tensor: GlobalTensor | LocalTensor, access: Access, site: int) -> None:
+    def _refuse_unknown(
+        self, tensor: GlobalTensor | LocalTensor, access: Access, site: int
+    ) -> None:
         if access.buffer is None or access.buffer.index in self.session.written_buffers:
             raise errors.UnsupportedError(
                 f"get_value reads {tensor.name}, which the kernel computes: with numerics off there is no value. Run "
                 f"with numerics on{self.session.where(site)}"
             )
 
-    def store_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access, value: float) -> None:
+    def store_scalar(
+        self, tensor: GlobalTensor | LocalTensor, access: Access, value: float
+    ) -> None:
         """Write one element at the simulated time of the access."""
         site = self.site()
         if self.auto is not None:
@@ -401,7 +435,11 @@ class Program:
     def cycle_counter(self) -> int:
         """Return the cycle at which the scalar unit gets here."""
         call = ScalarCall(
-            "get_system_cycle", lambda core: core.flag_cost, lambda core: core.time, phase=PROGRAM, wanted=True
+            "get_system_cycle",
+            lambda core: core.flag_cost,
+            lambda core: core.time,
+            phase=PROGRAM,
+            wanted=True,
         )
         return self._scalar(call, self.site())  # type: ignore[no-any-return]
 
@@ -415,8 +453,8 @@ class Program:
             self.error(
                 "QUEUE",
                 "no-event-id",
-                f"{label}: all {EVENT_IDS} ids of {event.name} are in use. An id comes back at the wait that belongs to "
-                f"it (deque, or the next alloc_tensor of the block)",
+                f"{label}: all {EVENT_IDS} ids of {event.name} are in use. An id comes back at the wait that belongs "
+                f"to it (deque, or the next alloc_tensor of the block)",
             )
         self.events[event] = used | free
         return free.bit_length() - 1
@@ -439,7 +477,9 @@ class Program:
 
     def fault(self, fault: IsaFault) -> None:
         """Raise a fault of the instruction set as the kernel's error, with its place."""
-        self.error(fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe)
+        self.error(
+            fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe
+        )
 
     def error(
         self,
@@ -453,9 +493,20 @@ class Program:
         """Raise a KernelError of the class that belongs to the kind of finding."""
         site = self.site()
         place = self.session.sites[site]
-        where = f"\n  at {self.session.where_text(site)}, {self.core.name}" + (f", pipe {pipe}" if pipe else "")
+        where = f"\n  at {self.session.where_text(site)}, {self.core.name}" + (
+            f", pipe {pipe}" if pipe else ""
+        )
         finding = Finding(
-            kind, code, message, place.file, place.line, self.core.name, pipe, tensor, byte_range, struck=True
+            kind,
+            code,
+            message,
+            place.file,
+            place.line,
+            self.core.name,
+            pipe,
+            tensor,
+            byte_range,
+            struck=True,
         )
         raise _ERROR_OF_KIND.get(kind, errors.OperandError)(message + where, finding)
 
@@ -471,4 +522,3 @@ def _scalar_cost(access: Access) -> Callable[[Core], int]:
     if access.buffer is not None:
         return lambda core: core.scalar_gm_cycles(access.buffer, access.low)
     return lambda core: whole(core.chip.scalar.ub_access)
-

@@ -82,7 +82,7 @@ class Run:
         return pipe_totals(self.log)
 
     def stalls(self) -> dict[str, int]:
-        """Return the cycles of every cause but busy, summed over pipes and cores."""
+        """Return cycles by cause, summed over pipes and cores; busy is among them."""
         from ascend_sim.report.ledger import stall_totals  # noqa: PLC0415  reports are made on demand
 
         return stall_totals(self.pipes)
@@ -102,7 +102,13 @@ class Run:
         """What summary.json holds."""
         from ascend_sim.report.summary import build_summary  # noqa: PLC0415  reports are made on demand
 
-        extra = {"op": self.op, "block_dim": self.blocks, "options": self.options, "memory": self.memory, **self.extra}
+        extra = {
+            "op": self.op,
+            "block_dim": self.blocks,
+            "options": self.options,
+            "memory": self.memory,
+            **self.extra,
+        }
         return build_summary(self.log, self.chip, self.findings, self.numerics, extra)
 
     def save(self, directory: str | None = None) -> Any:

@@ -129,16 +129,24 @@ class Session:
             known.hits += 1
             return
         place = self.sites[site]
-        finding = Finding(kind, code, message, place.file, place.line, core, pipe, tensor, byte_range, struck)
+        finding = Finding(
+            kind, code, message, place.file, place.line, core, pipe, tensor, byte_range, struck
+        )
         self._record(key, finding)
 
     def _record(self, key: Any, finding: Finding) -> None:
         self.findings[key] = finding
         if self.checks == "error" and finding.kind not in ("INFO", "PERF"):
-            place = f"\n  at {finding.file}:{finding.line}, {finding.core}, pipe {finding.pipe}" if finding.file else ""
+            place = (
+                f"\n  at {finding.file}:{finding.line}, {finding.core}, pipe {finding.pipe}"
+                if finding.file
+                else ""
+            )
             raise _STOPPING.get(finding.kind, KernelError)(finding.message + place, finding)
 
-    def race(self, program: Program, entry: _Entry, item: Item, access: Access, write: bool) -> None:
+    def race(
+        self, program: Program, entry: _Entry, item: Item, access: Access, write: bool
+    ) -> None:
         """Record two accesses that nothing orders, once for each pair of places."""
         what = ("RAW" if entry.write else "WAR") if not (write and entry.write) else "WAW"
         earlier = entry.item
@@ -150,7 +158,9 @@ class Session:
         if known is not None:
             known.hits += 1
             return
-        message = messages.race(what, earlier, item, entry.access, access, program.core.name, self.sites)
+        message = messages.race(
+            what, earlier, item, entry.access, access, program.core.name, self.sites
+        )
         place = self.sites[item.site]
         finding = Finding(
             "RACE",
@@ -165,7 +175,12 @@ class Session:
         )
         other = self.sites[earlier.site]
         finding.related.append(
-            {"file": other.file, "line": other.line, "pipe": earlier.pipe.name, "instruction": earlier.name}
+            {
+                "file": other.file,
+                "line": other.line,
+                "pipe": earlier.pipe.name,
+                "instruction": earlier.name,
+            }
         )
         self._record(key, finding)
 
@@ -203,7 +218,9 @@ class Session:
             time = self.chip.cycles(head + launch.per_core_us * (index + 1))
             self.agenda.at(time, PROGRAM, core.scalar_rank, self._start, (core, index))
         self._queue = list(range(started, self.blocks))
-        self.log.launch_cycles = self.chip.cycles(head + launch.per_core_us * started) + self._tail_cycles()
+        self.log.launch_cycles = (
+            self.chip.cycles(head + launch.per_core_us * started) + self._tail_cycles()
+        )
         with np.errstate(all="ignore"):
             self.agenda.run()
         if self._done < self.blocks:
@@ -225,7 +242,13 @@ class Session:
         if self._queue:
             block = self._queue.pop(0)
             begin = time + self.chip.cycles(self.chip.launch.per_core_us)
-            self.agenda.at(max(begin, self.agenda.now + 1), PROGRAM, core.scalar_rank, self._start, (core, block))
+            self.agenda.at(
+                max(begin, self.agenda.now + 1),
+                PROGRAM,
+                core.scalar_rank,
+                self._start,
+                (core, block),
+            )
 
     def _leftovers(self, core: Core) -> None:
         for flag in core.flags.values():
@@ -236,8 +259,8 @@ class Session:
                 self.report(
                     "FLAG_BALANCE",
                     "flag-left-set",
-                    f"{event.name} id {event_id} is still set when the kernel ends: {len(flag.tokens)} more set_flag than "
-                    f"wait_flag. The next kernel's first wait on it passes too early. Add wait_flag({event.name}, "
+                    f"{event.name} id {event_id} is still set when the kernel ends: {len(flag.tokens)} more set_flag "
+                    f"than wait_flag. The next kernel's first wait on it passes too early. Add wait_flag({event.name}, "
                     f"{event_id}) at the end, or drop the last set_flag",
                     item.site,
                     core.name,
@@ -246,7 +269,6 @@ class Session:
 
     def _deadlock(self) -> None:
         message, finding = messages.deadlock(self.cores, self.sites, self.agenda.now)
-        self.log.cycles = self.agenda.now
         raise DeadlockError(message, finding)
 
     def abort(self) -> None:
@@ -254,14 +276,18 @@ class Session:
         now = self.agenda.now
         for core in self.cores:
             log = core.log
-            log.items = [item for item in log.items if 0 <= item.start <= now or 0 <= item.head <= now]
+            log.items = [
+                item for item in log.items if 0 <= item.start <= now or 0 <= item.head <= now
+            ]
             for item in log.items:
                 if item.start < 0 or item.start > now:  # a wait that is still open
                     item.start = now
                 if item.end < 0 or item.end > now:
                     item.end = max(now, item.start)
                     item.parts = None
-                item.accept = item.end if item.accept < 0 else min(item.accept, max(now, item.start))
+                item.accept = (
+                    item.end if item.accept < 0 else min(item.accept, max(now, item.start))
+                )
             if core.program is not None:
                 if not log.blocks:
                     log.start = core.block_start
@@ -276,9 +302,12 @@ class Session:
     def finish(self) -> list[Finding]:
         """Return the findings in a fixed order, with what only the whole run can tell."""
         for key, pairs in self._pairs.items():
-            self.findings[key].struck = any(_struck(what, first, second) for what, first, second in pairs)
+            self.findings[key].struck = any(
+                _struck(what, first, second) for what, first, second in pairs
+            )
         return sorted(
-            self.findings.values(), key=lambda f: (f.kind, f.code, f.file, f.line, f.core, f.pipe, f.tensor, f.message)
+            self.findings.values(),
+            key=lambda f: (f.kind, f.code, f.file, f.line, f.core, f.pipe, f.tensor, f.message),
         )
 
 
@@ -291,4 +320,3 @@ def _struck(what: str, earlier: Item, later: Item) -> bool:
     if what == "WAR":
         return 0 <= later.end <= earlier.start
     return 0 <= later.end <= earlier.end
-

@@ -117,7 +117,9 @@ class Item:
         self.detailed = None if value is None else lambda _: value
 
     def __repr__(self) -> str:
-        return f"<Item {self.index} {self.pipe.name} {self.name} {self.issue}/{self.start}-{self.end}>"
+        return (
+            f"<Item {self.index} {self.pipe.name} {self.name} {self.issue}/{self.start}-{self.end}>"
+        )
 
 
 @dataclass(slots=True)

@@ -55,6 +55,10 @@ class GlobalAddress:
         self.length = buffer.nbytes - offset if length is None else length
         self.shape = shape
 
+    def copy(self) -> GlobalAddress:
+        """Return the same address as an object of its own."""
+        return self + 0
+
     def __add__(self, elements: int) -> GlobalAddress:
         moved = GlobalAddress(self.buffer, self.dtype, 0, self.length, self.shape)
         moved.origin = self.origin

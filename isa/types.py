@@ -50,7 +50,9 @@ class DType:
         return not self.is_float
 
 
-def _dtype(name: str, numpy_type: object, *, is_float: bool = False, is_signed: bool = True) -> DType:
+def _dtype(
+    name: str, numpy_type: object, *, is_float: bool = False, is_signed: bool = True
+) -> DType:
     numpy = np.dtype(numpy_type)  # type: ignore[call-overload]
     return DType(name, numpy.itemsize, numpy, is_float, is_signed)
 
@@ -72,7 +74,11 @@ bool_ = _dtype("bool", np.bool_, is_signed=False)
 DTYPES: tuple[DType, ...] = (
     float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_,
 )  # fmt: skip
-_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"half": float16, "float": float32, "bf16": bfloat16}
+_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {
+    "half": float16,
+    "float": float32,
+    "bf16": bfloat16,
+}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 
 

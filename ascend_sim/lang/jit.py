@@ -48,6 +48,7 @@ class Kernel:
         return launch_kernel
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Call the function inside a running kernel. Raises ConfigError outside one."""
         if current.get(None) is None:
             raise ConfigError(
                 f"{self.function.__name__} is a kernel: launch it with {self.function.__name__}[blocks](…) or "

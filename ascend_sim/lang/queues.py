@@ -63,7 +63,11 @@ def program() -> Program:
     """Return the running program; fault outside a kernel."""
     stream = current.get(None)
     if stream is None or not stream.has_queues:
-        fault("HOST", "no-kernel", "TPipe, TQue and TBuf work inside a kernel: launch it with kernel[blocks](…)")
+        fault(
+            "HOST",
+            "no-kernel",
+            "TPipe, TQue and TBuf work inside a kernel: launch it with kernel[blocks](…)",
+        )
     return stream  # type: ignore[no-any-return]
 
 
@@ -86,7 +90,11 @@ class TQueBind:
     """A queue of buffers between two positions: `TQueBind(src, dst, depth)`."""
 
     def __init__(
-        self, src: TPosition = TPosition.VECIN, dst: TPosition = TPosition.VECIN, depth: int = 1, mask: int = 0
+        self,
+        src: TPosition = TPosition.VECIN,
+        dst: TPosition = TPosition.VECIN,
+        depth: int = 1,
+        mask: int = 0,
     ) -> None:
         events = EVENTS.get((src, dst))
         if events is None:
@@ -131,26 +139,35 @@ class TQueBind:
     def _tensor(self, block: _Block, dtype: DType) -> LocalTensor:
         known = block.tensors.get(dtype)
         if known is None:
-            tensor = LocalTensor(dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner)
+            tensor = LocalTensor(
+                dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner
+            )
             block.tensors[dtype] = (tensor, tensor.key)
             return tensor
         tensor, key = known
         if tensor.key is not key:  # the kernel has changed its size or address: hand out a new one
-            tensor = LocalTensor(dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner)
+            tensor = LocalTensor(
+                dtype, self.position, block.addr, self.length // dtype.size, owner=block.owner
+            )
             block.tensors[dtype] = (tensor, tensor.key)
         return tensor
 
     def _nothing_free(self, stream: Program) -> None:
         if not self._blocks:
-            fault("QUEUE", "no-buffer", f"{self.label}: alloc_tensor before pipe.init_buffer gave the queue buffers")
+            fault(
+                "QUEUE",
+                "no-buffer",
+                f"{self.label}: alloc_tensor before pipe.init_buffer gave the queue buffers",
+            )
         held = "; ".join(
-            f"buffer {block.number} is {block.state} since {stream.session.where_text(block.site)}" for block in self._blocks
+            f"buffer {block.number} is {block.state} since {stream.session.where_text(block.site)}"
+            for block in self._blocks
         )
         fault(
             "DEADLOCK",
             "alloc-spins-forever",
-            f"alloc_tensor on {self.label} would spin forever: none of its {len(self._blocks)} buffers is free ({held}). "
-            f"Every tensor needs a free_tensor when its last user is done",
+            f"alloc_tensor on {self.label} would spin forever: none of its {len(self._blocks)} buffers is free "
+            f"({held}). Every tensor needs a free_tensor when its last user is done",
             self.label,
         )
 
@@ -167,7 +184,9 @@ class TQueBind:
             self.label,
         )
 
-    def enque(self, tensor: LocalTensor, src_user_pos: Any = None, dst_user_pos: Any = None) -> None:
+    def enque(
+        self, tensor: LocalTensor, src_user_pos: Any = None, dst_user_pos: Any = None
+    ) -> None:
         """Hand a filled tensor to the consumer: its pipe may start when the producer's earlier work is complete."""
         stream = program()
         block = self._block_of(tensor, "enque")
@@ -193,7 +212,9 @@ class TQueBind:
         stream.set_flag(event, event_id, site=block.site)
         self._filled.append((block, event_id))
 
-    def deque(self, dtype: DType, src_user_pos: Any = None, dst_user_pos: Any = None) -> LocalTensor:
+    def deque(
+        self, dtype: DType, src_user_pos: Any = None, dst_user_pos: Any = None
+    ) -> LocalTensor:
         """Take the oldest enqueued tensor; the consuming pipe waits until the producer is done with it."""
         stream = program()
         if not self._filled:
@@ -246,7 +267,12 @@ class TQueBind:
         spaces = {POSITION_SPACE[TPosition(source)], POSITION_SPACE[TPosition(target)]}
         if spaces == {Space.UB}:
             return HardEvent.V_V
-        fault("QUEUE", "queue-position", f"{self.label}: no event leads from {source} to {target}", self.label)
+        fault(
+            "QUEUE",
+            "queue-position",
+            f"{self.label}: no event leads from {source} to {target}",
+            self.label,
+        )
 
     # ---- looking ----------------------------------------------------------------------------
 
@@ -316,14 +342,18 @@ class TBuf:
         self.label, self.length, self._address = label, length, address
         self._owner = Owner(label)
 
-    def get(self, dtype: DType, len: int | None = None) -> LocalTensor:  # noqa: A002  pyasc's name
+    def get(self, dtype: DType, len: int | None = None) -> LocalTensor:
         """Return the buffer as `len` elements of a type (all that fit where None)."""
         return self.get_with_offset(self.length // dtype.size if len is None else len, 0, dtype)
 
     def get_with_offset(self, size: int, buf_offset: int, dtype: DType) -> LocalTensor:
         """Return `size` elements from byte `buf_offset` of the buffer."""
         if self._owner is None:
-            fault("QUEUE", "no-buffer", f"{self.label}: get before pipe.init_buffer gave the TBuf its bytes")
+            fault(
+                "QUEUE",
+                "no-buffer",
+                f"{self.label}: get before pipe.init_buffer gave the TBuf its bytes",
+            )
         last = int(buf_offset) + int(size) * dtype.size
         if buf_offset < 0 or last > self.length:
             fault(
@@ -334,7 +364,9 @@ class TBuf:
                 self.label,
                 (int(buf_offset), last),
             )
-        return LocalTensor(dtype, self.position, self._address + int(buf_offset), int(size), owner=self._owner)
+        return LocalTensor(
+            dtype, self.position, self._address + int(buf_offset), int(size), owner=self._owner
+        )
 
 
 class TPipe:
@@ -343,7 +375,11 @@ class TPipe:
     def __init__(self) -> None:
         stream = program()
         if stream.tpipe is not None:
-            fault("QUEUE", "second-pipe", "a second TPipe is made while one is alive; destroy the first one")
+            fault(
+                "QUEUE",
+                "second-pipe",
+                "a second TPipe is made while one is alive; destroy the first one",
+            )
         stream.tpipe = self
         stream.registers.reset()
         self._stream = stream
@@ -352,7 +388,9 @@ class TPipe:
         self._holders: list[tuple[str, Space, int, int]] = []
         stream.spend("TPipe", stream.session.chip.scalar.pipe_init)
 
-    def init_buffer(self, que: Any = None, num: Any = None, len: Any = None, *, buf: Any = None) -> None:  # noqa: A002
+    def init_buffer(
+        self, que: Any = None, num: Any = None, len: Any = None, *, buf: Any = None
+    ) -> None:
         """Give a queue `num` blocks of `len` bytes (rounded up to 32), or a TBuf `num` bytes."""
         target = que if que is not None else buf
         frame = sys._getframe(1)
@@ -361,10 +399,18 @@ class TPipe:
         elif isinstance(target, TQueBind):
             count, length = num, len
         else:
-            fault("QUEUE", "init-buffer", f"init_buffer takes a TQue or a TBuf, got {type(target).__name__}")
+            fault(
+                "QUEUE",
+                "init-buffer",
+                f"init_buffer takes a TQue or a TBuf, got {type(target).__name__}",
+            )
         for what, value in (("num", count), ("len", length)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                fault("QUEUE", "init-buffer", f"init_buffer: {what} must be a whole number of at least 1, got {value!r}")
+                fault(
+                    "QUEUE",
+                    "init-buffer",
+                    f"init_buffer: {what} must be a whole number of at least 1, got {value!r}",
+                )
         rounded = -(-length // BLOCK_BYTES) * BLOCK_BYTES
         label = _name_in(frame, target) or ("buffer" if isinstance(target, TBuf) else "queue")
         if isinstance(target, TQueBind):
@@ -393,7 +439,11 @@ class TPipe:
             )
         total = sum(len(other._blocks) for other in self._queues) + count
         if total > MAX_BLOCKS:
-            fault("QUEUE", "too-many-blocks", f"init_buffer({label}): a TPipe manages {MAX_BLOCKS} blocks, {total} asked")
+            fault(
+                "QUEUE",
+                "too-many-blocks",
+                f"init_buffer({label}): a TPipe manages {MAX_BLOCKS} blocks, {total} asked",
+            )
 
     def _reserve(self, label: str, space: Space, count: int, length: int) -> int:
         memory = self._stream.session.chip.memories[space.name]
@@ -433,7 +483,7 @@ class TPipe:
         """Return the lowest free id of an event without taking it."""
         return self._stream.peek_event(event)
 
-    def release_event_id(self, id: int, event: HardEvent = HardEvent.V_S) -> None:  # noqa: A002  pyasc's name
+    def release_event_id(self, id: int, event: HardEvent = HardEvent.V_S) -> None:
         """Give an id back."""
         self._stream.release_event(event, int(id))
 
@@ -468,8 +518,8 @@ class TPipe:
                 stream.session.report(
                     "QUEUE",
                     "tensor-not-freed",
-                    f"{block.owner.label} is still {block.state} when the kernel ends: no free_tensor for what was taken at "
-                    f"{stream.session.where_text(block.site)}",
+                    f"{block.owner.label} is still {block.state} when the kernel ends: no free_tensor for what was "
+                    f"taken at {stream.session.where_text(block.site)}",
                     block.site,
                     stream.core.name,
                     "S",
@@ -487,9 +537,9 @@ def _name_in(frame: FrameType, target: Any) -> str | None:
     for value in list(frame.f_locals.values()):
         attributes = getattr(value, "__dict__", None)
         if isinstance(attributes, dict):
-            for name, inner in attributes.items():
+            for attribute, inner in attributes.items():
                 if inner is target:
-                    return name
+                    return str(attribute)
     return None
 
 

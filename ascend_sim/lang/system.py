@@ -80,4 +80,3 @@ def kernel_range(*bounds: int) -> Any:
 def static_range(*bounds: int) -> Any:
     """Count like Python's range (pyasc's name for a loop that its compiler unrolls)."""
     return builtins.range(*bounds)
-
