@@ -15,6 +15,7 @@ from isa.types import Pipe
 
 _WORTH_SAYING = 0.15
 _BUFFERS_MATTER = 0.1
+_GM_IS_THE_LIMIT = 0.75
 _MOST = 2
 
 
@@ -41,15 +42,17 @@ class Facts:
 
     `startup`: how long it ran before it issued anything to a pipe. `held`: how long each pipe was taken
     by its instructions, so that no other could begin, waits for a share of bandwidth left out: what
-    stays of a pipe's time when everything else overlaps.
+    stays of a pipe's time when everything else overlaps. `gm`: the share of the kernel's time that its
+    bytes take on HBM or L2 however they are ordered.
     """
 
     startup: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    gm: float = 0.0
 
 
-def gather_facts(log: Log) -> Facts:
-    """Return the facts of a log."""
+def gather_facts(log: Log, gm_cycles: int = 0) -> Facts:
+    """Return the facts of a log; `gm_cycles` is what its bytes need of the shared memory at least."""
     startup: dict[str, int] = {}
     held: dict[str, dict[str, int]] = {}
     for core in log.cores:
@@ -64,7 +67,10 @@ def gather_facts(log: Log) -> Facts:
                 pipes[name] = pipes.get(name, 0) + _held(item)
         if first >= 0:
             startup[core.name] = max(first - core.start, 0)
-    return Facts(startup, held)
+    span = max((core.end for core in log.cores), default=0) - min(
+        (core.start for core in log.cores), default=0
+    )
+    return Facts(startup, held, min(gm_cycles / span, 1.0) if span > 0 else 0.0)
 
 
 def _held(item: Item) -> int:
@@ -95,10 +101,11 @@ def advise(
     startup = _startup_share(totals, facts.startup)
     candidates = {
         "launch": _launch(cycles, launch_cycles),
-        "share": _share(pipes),
+        "gm": _gm(facts.gm),
+        "share": _share(pipes, facts.gm),
         "latency": _latency(pipes),
         "misses": _misses(pipes),
-        "buffers": _buffers(pipes, facts.held, cycles - launch_cycles),
+        "buffers": _buffers(pipes, facts, cycles - launch_cycles),
         "barriers": _barriers(pipes),
         "startup": _startup(startup),
         "issue": _issue(pipes, startup),
@@ -110,6 +117,9 @@ def advise(
         for about, advice in candidates.items()
         if advice is not None and advice.weight >= _WORTH_SAYING
     }
+    if "gm" in weighty:
+        for about in ("share", "misses", "buffers", "latency"):
+            weighty.pop(about, None)  # all of them end at the same limit
     if "buffers" in weighty:
         weighty.pop("latency", None)  # a second buffer is how the next copy is issued earlier
     if weighty:
@@ -183,17 +193,29 @@ def _launch(cycles: int, launch_cycles: int) -> _Advice | None:
     )
 
 
-def _share(pipes: list[_PipeShares]) -> _Advice | None:
+def _gm(gm: float) -> _Advice | None:
     """GM bandwidth, shared by all cores: the limit that no overlap moves."""
+    if gm < _GM_IS_THE_LIMIT:
+        return None
+    return _Advice(
+        2.0,
+        f"GM is the limit: the bytes alone take {_percent(gm)} of the kernel's time, however they are ordered. Overlap "
+        f"(more buffers, other tiles, more cores) cannot help: there is at most {_percent(1 - gm)} to win. Move fewer "
+        "bytes: read a table once for several heads, or keep the working set in L2.",
+    )
+
+
+def _share(pipes: list[_PipeShares], gm: float) -> _Advice | None:
+    """The path to GM, shared by the cores of an AI Core and by a core's loads and stores."""
     found = _most_memory(pipes, "share")
     if found is None:
         return None
     pipe, share = found
     return _Advice(
         share,
-        f"{_label(pipe)} waits {_percent(share)} of the kernel's time for its share of GM bandwidth: GM is the limit "
-        "there, and more overlap or more cores cannot help. Move fewer bytes: reuse what is in UB or L1, "
-        "or keep the working set in L2.",
+        f"{_label(pipe)} waits {_percent(share)} of the kernel's time because others move bytes too: the two vector "
+        "cores of an AI Core share its window to GM, and a core's loads and stores share its bus. GM as a whole is "
+        f"needed {_percent(gm)} of the time.",
     )
 
 
@@ -235,18 +257,23 @@ def _most_memory(pipes: list[_PipeShares], cause: str) -> tuple[_PipeShares, flo
     return pipe, _get(pipe.memory, cause)
 
 
-def _buffers(
-    pipes: list[_PipeShares], held: Mapping[str, Mapping[str, int]], kernel_cycles: int
-) -> _Advice | None:
+def _buffers(pipes: list[_PipeShares], facts: Facts, kernel_cycles: int) -> _Advice | None:
     """Copy in waits until compute has read the only buffer: what a second one would give."""
     found = _most(_of(pipes, ("MTE2", "V", "MTE3")), "buffer")
     if found is None or found[1] < _BUFFERS_MATTER or kernel_cycles <= 0:
         return None
     pipe, share = found
     needs, busiest = max(
-        ((cycles, name) for core in held.values() for name, cycles in core.items()), default=(0, "")
+        (
+            (cycles / kernel_cycles, name)
+            for core in facts.held.values()
+            for name, cycles in core.items()
+        ),
+        default=(0.0, ""),
     )
-    win = max(1 - needs / kernel_cycles, 0.0)
+    if facts.gm > needs:
+        needs, busiest = facts.gm, "GM"
+    win = max(1 - needs, 0.0)
     # Besides the wait itself, overlap hides the latency of the copies that could be issued earlier.
     return _Advice(
         min(share + _get(pipe.memory, "latency"), win),

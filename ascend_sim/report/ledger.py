@@ -107,6 +107,31 @@ def memory_totals(totals: Totals) -> dict[str, int]:
     return sums
 
 
+_OCCUPIED = (Cause.BUSY, Cause.MEMORY, Cause.BANK_CONFLICT)
+
+
+def overlap_cycles(ledger: list[CoreLedger]) -> dict[str, int]:
+    """Return for how many cycles no, one, or several pipes of a core beside S were occupied, summed over cores.
+
+    Occupied is busy or waiting for GM. Only the cores' own time counts, without launch and tail.
+    """
+    result = {"none": 0, "one": 0, "several": 0}
+    for entry in ledger:
+        changes: dict[int, int] = {}
+        for pipe, segments in entry.pipes.items():
+            if pipe is Pipe.S:
+                continue
+            for segment in segments:
+                if segment.cause in _OCCUPIED:
+                    changes[segment.start] = changes.get(segment.start, 0) + 1
+                    changes[segment.end] = changes.get(segment.end, 0) - 1
+        active, last = 0, entry.core.start
+        for time in [*sorted(changes), entry.core.end]:
+            result["none" if active == 0 else "one" if active == 1 else "several"] += time - last
+            active, last = active + changes.get(time, 0), time
+    return result
+
+
 def _totals(segments: list[Segment], items: list[Item], cycles: int) -> PipeTotals:
     by_cause = dict.fromkeys(Cause, 0)
     by_sub = dict.fromkeys(MemoryCause, 0)

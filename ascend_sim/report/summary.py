@@ -13,7 +13,14 @@ from typing import Any
 from ascend_sim.config import Chip
 from ascend_sim.errors import Finding
 from ascend_sim.report.advice import advise, gather_facts
-from ascend_sim.report.ledger import CoreLedger, Totals, build_ledger, pipe_totals, stall_totals
+from ascend_sim.report.ledger import (
+    CoreLedger,
+    Totals,
+    build_ledger,
+    overlap_cycles,
+    pipe_totals,
+    stall_totals,
+)
 from ascend_sim.report.names import short_path
 from ascend_sim.report.traffic import Tally, first_read_bytes, tally
 from ascend_sim.trace import Log
@@ -45,6 +52,7 @@ def build_summary(
     totals = pipe_totals(log, ledger)
     whole, phases = tally(log)
     l2_start = extra.get("l2_start") or extra.get("options", {}).get("l2_start", "cold")
+    gm = gm_work(log, chip, whole, cold=l2_start != "warm")
     known = {
         "schema_version": SCHEMA_VERSION,
         "op": extra.get("op", ""),
@@ -61,9 +69,12 @@ def build_summary(
             name: {"cycles": counts.cycles, **counts.as_dict()} for name, counts in phases.items()
         },
         "stalls": stall_totals(totals),
-        "bound": lower_bound(log, chip, totals, whole, cold=l2_start != "warm"),
+        "overlap": overlap_cycles(ledger),
+        "bound": lower_bound(log, totals, gm),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
-        "advice": advise(totals, log.cycles, log.launch_cycles, gather_facts(log)),
+        "advice": advise(
+            totals, log.cycles, log.launch_cycles, gather_facts(log, max(gm.values()))
+        ),
     }
     return known | {key: value for key, value in extra.items() if key not in known}
 
@@ -76,14 +87,12 @@ def finding_entry(finding: Finding, keys: Sequence[str]) -> dict[str, Any]:
     return entry
 
 
-def lower_bound(
-    log: Log, chip: Chip, totals: Totals, whole: Tally, *, cold: bool
-) -> dict[str, str | int]:
+def lower_bound(log: Log, totals: Totals, gm: Mapping[str, int]) -> dict[str, str | int]:
     """Return the time that no reordering of this run's work can beat, and what sets it.
 
     A core begins when the launch has reached it, and the end of the launch comes after the last core's
-    end: both are certain. Between them lies the longest of: what a pipe has to do; all bytes over the
-    best rate that L2 has; with a cold L2 the bytes that HBM has to give at least once. `limit` is `gm`,
+    end: both are certain. Between them lies the longest of: what a pipe has to do, and what the bytes
+    need of the shared memory (`gm_work`). `limit` is `gm`,
     `hbm` or the pipe (`core0.aiv0.MTE2`); `launch` where that is the larger part, `none` without a core.
     """
     if not log.cores:
@@ -98,12 +107,7 @@ def lower_bound(
         for pipe, entry in pipes.items()
     }
     first = min(begin.values())
-    mixed = max(chip.l2.read_gbps, chip.l2.mixed_gbps)
-    loads = whole.gm_read / chip.bytes_per_cycle(chip.l2.read_gbps)
-    both = (whole.gm_read + whole.gm_write) / chip.bytes_per_cycle(mixed)
-    work["gm"] = (first, int(max(loads, both)))
-    if cold:
-        work["hbm"] = (first, int(first_read_bytes(log) / chip.bytes_per_cycle(chip.hbm.gbps)))
+    work |= {name: (first, cycles) for name, cycles in gm.items()}
     limit = max(work, key=lambda name: sum(work[name]))
     start, busy = work[limit]
     bound = min(start + busy + end_cost, log.cycles)
@@ -111,6 +115,21 @@ def lower_bound(
         "limit": limit if busy > start + end_cost else "launch",
         "lower_bound_cycles": bound,
     }
+
+
+def gm_work(log: Log, chip: Chip, whole: Tally, *, cold: bool) -> dict[str, int]:
+    """Return the cycles that a run's bytes need at least, by server.
+
+    `gm`: all bytes over the best rate that L2 has; `hbm`, with a cold L2: the bytes that HBM has to give at
+    least once.
+    """
+    mixed = max(chip.l2.read_gbps, chip.l2.mixed_gbps)
+    loads = whole.gm_read / chip.bytes_per_cycle(chip.l2.read_gbps)
+    both = (whole.gm_read + whole.gm_write) / chip.bytes_per_cycle(mixed)
+    work = {"gm": int(max(loads, both))}
+    if cold:
+        work["hbm"] = int(first_read_bytes(log) / chip.bytes_per_cycle(chip.hbm.gbps))
+    return work
 
 
 def _plain(value: Any) -> Any:

@@ -152,7 +152,21 @@ def _facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             f"{_bytes(moved['gm_read'])} read, {_bytes(moved['gm_write'])} written"
             f"{_rate(moved['gm_read'] + moved['gm_write'], summary['time_us'])}",
         )
+    yield from _overlap(summary["overlap"])
     yield from _numbers(summary["numerics"])
+
+
+def _overlap(overlap: Mapping[str, int]) -> Iterable[tuple[str, str]]:
+    """Yield how far copy and compute overlap."""
+    whole = sum(overlap.values())
+    if overlap["one"] + overlap["several"] > 0:
+        none, one, several = (
+            f"{100 * overlap[name] / whole:.0f} %" for name in ("none", "one", "several")
+        )
+        yield (
+            "overlap",
+            f"several pipes occupied {several} of the cores' time, one alone {one}, none {none}",
+        )
 
 
 def _numbers(numerics: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:

@@ -63,10 +63,18 @@ def test_overlap_is_no_advice_where_gm_is_the_limit() -> None:
         MTE2=pipe(busy=200, memory={"share": 700}, buffer=100),
         V=pipe(busy=300, flag=600, buffer=100),
     )
-    texts = advise(totals, 1000, 0)
+    texts = advise(totals, 1000, 0, Facts(gm=0.8))
     assert len(texts) == 1
-    assert "MTE2 waits 70 % of the kernel's time for its share of GM bandwidth" in texts[0]
+    assert "GM is the limit: the bytes alone take 80 % of the kernel's time" in texts[0]
     assert "cannot help" in texts[0]
+    assert "at most 20 %" in texts[0]
+
+
+def test_neighbours_on_the_path_to_gm_are_named_where_gm_itself_has_room() -> None:
+    totals = core(MTE2=pipe(busy=200, memory={"share": 700}), V=pipe(busy=300, flag=600))
+    texts = advise(totals, 1000, 0, Facts(gm=0.3))
+    assert "MTE2 waits 78 % of the kernel's time because others move bytes too" in texts[0]
+    assert "needed 30 % of the time" in texts[0]
 
 
 def test_the_launch_comes_first_where_it_takes_most_of_the_time() -> None:

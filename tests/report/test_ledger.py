@@ -11,6 +11,7 @@ from ascend_sim.report.ledger import (
     CoreLedger,
     build_ledger,
     memory_totals,
+    overlap_cycles,
     pipe_totals,
     stall_totals,
 )
@@ -128,6 +129,18 @@ def test_the_totals_of_a_copy_add_copy() -> None:
         "memory": {"latency": 100, "share": 20},
     }  # fmt: skip
     assert (totals["V"]["instructions"], totals["V"]["items"], totals["V"]["bytes"]) == (1, 3, 0)
+
+
+def test_overlap_of_a_copy_add_copy() -> None:
+    # MTE2 120-300, V 305-340, MTE3 341-400 of the core's 100-410: never two at once.
+    assert overlap_cycles(build_ledger(add_log())) == {"none": 36, "one": 274, "several": 0}
+
+
+def test_overlap_counts_pipes_that_work_at_once() -> None:
+    log = add_log()
+    load = log.cores[0].items[0]
+    load.parts, load.end = None, 320  # now it runs 15 cycles into the add
+    assert overlap_cycles(build_ledger(log)) == {"none": 31, "one": 264, "several": 15}
 
 
 def test_segments_know_what_stands_behind_them() -> None:
