@@ -149,7 +149,6 @@ def test_a_value_that_never_comes() -> None:
     assert "V_S id 0" in str(hang(kernel))
 
 
-@pytest.mark.xfail(strict=True, reason="the wait that hangs is dropped from the log")
 def test_the_log_of_a_hang_is_whole() -> None:
     def kernel(x: asc.GlobalAddress) -> None:
         if asc.get_block_idx() == 1:
@@ -203,7 +202,6 @@ def test_a_flag_left_set(extra: int) -> None:
     assert run.exit_code == 2
 
 
-@pytest.mark.xfail(strict=True, reason="a set of a flag that is set already is not reported")
 def test_a_flag_set_twice() -> None:
     """A flag is one bit: a second set before the wait is lost on the hardware, and its wait never ends."""
 

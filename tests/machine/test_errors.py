@@ -363,7 +363,6 @@ def test_a_finding_stops_the_run_where_errors_are_asked() -> None:
         toy_run(lambda: asc.adds(local(C, 64), local(A, 64), 1.0, 64), checks="error")
 
 
-@pytest.mark.xfail(strict=True, reason="the finding that stops a run is listed twice")
 def test_the_finding_that_stops_a_run_is_listed_once() -> None:
     def kernel() -> None:
         asc.adds(local(C, 64), local(A, 64), 1.0, 64)

@@ -228,7 +228,6 @@ def test_load_on_the_910b1(l2: str, expected: int) -> None:
     assert item.end - item.start == expected
 
 
-@pytest.mark.xfail(strict=True, reason="the cycle lost to rounding up is booked as share")
 def test_one_core_alone_shares_with_nobody() -> None:
     """Cycles lost to rounding must not be booked as another core's share."""
     run = sim.launch(load(1024), floats(1024), chip="ascend910b1")

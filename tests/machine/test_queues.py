@@ -89,7 +89,6 @@ def test_the_flags_that_the_calls_become() -> None:
     assert flags == tile + second + end
 
 
-@pytest.mark.xfail(strict=True, reason="PIPE_ALL goes on before the waits in the pipes have passed")
 def test_the_pipe_objects_end_waits_for_the_free_events_and_all_pipes() -> None:
     z = np.zeros(N, np.float32)
     run = toy_run(add_one, floats(N), z, 1, 2)

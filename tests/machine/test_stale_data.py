@@ -322,9 +322,6 @@ def test_a_scalar_write_and_the_vector_unit(flag: bool) -> None:
     assert findings == ([] if flag else [("race-raw", line_of(kernel, "asc.adds"))])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a read that the scalar unit has finished races with a later write"
-)
 def test_overwriting_what_the_scalar_unit_has_read_needs_nothing() -> None:
     """The scalar unit has the value before it issues the next instruction."""
 
