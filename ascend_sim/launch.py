@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
+import simpy
 
 import isa
 from ascend_sim import messages
@@ -146,11 +148,28 @@ def launch(
             session.findings["stopped"] = error.finding
         error.run = finished()
         error.args = (error.args[0], error.finding, error.run)
-        raise
+        raise error.with_traceback(_kernel_frames(error)) from None
+    except Exception as error:
+        raise error.with_traceback(_kernel_frames(error))  # noqa: B904  the kernel's own, on its own lines
     finally:
         if collecting:
             gc.enable()
     return finished()
+
+
+def _kernel_frames(error: BaseException) -> TracebackType | None:
+    """Return an error's traceback without the simulator's own frames: what is left are the kernel's lines."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    hidden = (*(str(path) for path in _LIBRARY), str(Path(simpy.__file__).parent))
+    for trace in reversed(frames):
+        if not trace.tb_frame.f_code.co_filename.startswith(hidden):
+            kept = TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    return kept if kept is not None else error.__traceback__
 
 
 def launch_from_program(

@@ -268,6 +268,10 @@ class Session:
                 )
 
     def _deadlock(self) -> None:
+        for core in self.cores:  # units may have worked ahead of the last event
+            times = [core.time, *(max(pipe.accept, pipe.landed) for pipe in core.pipes.values())]
+            waits = [pipe.blocked.head for pipe in core.pipes.values() if pipe.blocked is not None]
+            self.agenda.now = max(self.agenda.now, *times, *waits)
         message, finding = messages.deadlock(self.cores, self.sites, self.agenda.now)
         raise DeadlockError(message, finding)
 

@@ -51,6 +51,7 @@ class Stream(Protocol):
     calls: dict[Any, Call]
     registers: Registers
     core_kind: CoreKind
+    has_queues: bool
 
     def capacity(self, space: Space) -> int: ...
     def issue(self, call: Call, depth: int = ...) -> None: ...
@@ -71,6 +72,8 @@ class EagerStream:
     `sizes` gives the bytes of each on-chip memory; memories start filled with 0xFF, which reads as NaN in
     every floating type.
     """
+
+    has_queues = False
 
     def __init__(self, sizes: dict[Space, int], core_kind: CoreKind = CoreKind.AIV) -> None:
         self.calls: dict[Any, Call] = {}

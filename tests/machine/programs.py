@@ -59,6 +59,11 @@ def conflict(first: Step, second: Step) -> bool:
     return bool(first.writes & (second.reads | second.writes) or first.reads & second.writes)
 
 
+def finished(step: Step) -> bool:
+    """Whether a step is over before anything behind it is issued: the scalar unit waits for what it reads."""
+    return step.pipe == "S" and not step.writes
+
+
 @dataclass
 class Program:
     """Steps and synchronisation in program order; `keys` names what may be left out."""
@@ -249,7 +254,11 @@ class Generator:
 
     def add(self, step: Step) -> None:
         """Append a step behind what its dependences ask for."""
-        needed = [(old, number) for old, number in self.history if conflict(old, step)]
+        needed = [
+            (old, number)
+            for old, number in self.history
+            if conflict(old, step) and not finished(old)
+        ]
         self.random.shuffle(needed)
         for old, number in needed:
             self._order(old.pipe, number, step.pipe)
@@ -325,6 +334,8 @@ def unordered(elements: list[Element]) -> list[tuple[int, int]]:
             for old in range(index - 1, -1, -1):
                 other = elements[old]
                 if not isinstance(other, Step) or old in ready or not conflict(other, element):
+                    continue
+                if finished(other):
                     continue
                 if other.pipe == pipe and (pipe == "S" or place[index] - place[old] > WINDOW):
                     continue
