@@ -76,6 +76,8 @@ class _Writer:
         address = f"{_FIRST_ADDRESS + 4 * item.site:#x}"
         code = self.codes[item.site] if item.site < len(self.codes) else '""'
         size = f',"process_bytes":"{item.bytes}"' if item.bytes else ""
+        if item.inserted:
+            size += ',"inserted_by":"auto_sync"'
         return f'{{"pc_addr":"{address}","code":{code},"detail":{detail}{size}}}'
 
     def end(self, item: Item) -> int:

@@ -157,6 +157,11 @@ def _slices(
             slices.append(
                 _Slice(item.start, end, item.name, "generic_work", args, arrows.get(id(item), ()))
             )
+        elif item.inserted and item.head >= 0:
+            # A barrier mostly waits while results drain, which is busy time: it gets a slice of its own.
+            end = max(item.start, item.head + 1)
+            args = f'{{"code":{_code(item.site, codes)},"inserted_by":"auto_sync"}}'
+            slices.append(_Slice(item.head, end, f"inserted: {item.name}", "good", args))
     for segment in entry.pipes[pipe]:
         colour = _COLOUR.get(segment.cause)
         if colour is not None:
