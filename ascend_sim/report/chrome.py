@@ -76,8 +76,6 @@ class _Writer:
         address = f"{_FIRST_ADDRESS + 4 * item.site:#x}"
         code = self.codes[item.site] if item.site < len(self.codes) else '""'
         size = f',"process_bytes":"{item.bytes}"' if item.bytes else ""
-        if item.inserted:
-            size += ',"inserted_by":"auto_sync"'
         return f'{{"pc_addr":"{address}","code":{code},"detail":{detail}{size}}}'
 
     def end(self, item: Item) -> int:
@@ -153,7 +151,8 @@ def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
         if item.kind is Kind.INSTRUCTION:
             yield _instruction(item, end, pid, writer)
         elif item.kind is Kind.BARRIER:
-            yield _slice(item, "BAR", (max(end - 1, 0), end), pid, writer, '""')
+            detail = '"inserted by auto_sync"' if item.inserted else '""'
+            yield _slice(item, "BAR", (max(end - 1, 0), end), pid, writer, detail)
         else:
             yield from _flag(item, end, free[item.pipe], pid, writer)
             if item.kind is Kind.WAIT_FLAG and item.partner is not None:

@@ -25,7 +25,7 @@ def test_inserted_barriers_are_marked_in_both_traces(tmp_path: Path) -> None:
     folder = run.save(str(tmp_path / "run"))
     trace = json.loads((Path(folder) / "trace.json").read_text())["traceEvents"]
     barriers = [event for event in trace if event.get("name") == "BAR"]
-    assert sorted(event["args"].get("inserted_by", "") for event in barriers) == ["", "auto_sync"]
+    assert sorted(event["args"]["detail"] for event in barriers) == ["", "inserted by auto_sync"]
     perfetto = json.loads((Path(folder) / "trace.perfetto.json").read_text())["traceEvents"]
     marked = [event for event in perfetto if event.get("args", {}).get("inserted_by")]
     assert [event["name"] for event in marked] == ["inserted: pipe_barrier"]
