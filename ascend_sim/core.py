@@ -13,7 +13,7 @@ import numpy as np
 
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
-from ascend_sim.pipes import Flag, MovePipe, PipeQueue, VectorPipe
+from ascend_sim.pipes import ComputePipe, Flag, MovePipe, PipeQueue
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
@@ -94,18 +94,17 @@ class Core:
         self.dcache = DataCache(
             cache.aiv_bytes if self.kind is CoreKind.AIV else cache.aic_bytes, cache.line
         )
-        read, write = memory.ports(rank, cluster, self.kind)
+        ports = memory.ports(rank, cluster, self.kind)
         self.pipes: dict[Pipe, PipeQueue] = {}
         for pipe in PIPES_OF[self.kind]:
             if pipe is Pipe.S:
                 continue
             depth = chip.queue_depth(pipe, self.kind)
             pipe_rank = rank * len(Pipe) + pipe
-            if pipe is Pipe.V:
-                self.pipes[pipe] = VectorPipe(self, pipe, depth, pipe_rank)
-            elif pipe in (Pipe.MTE2, Pipe.MTE3):
-                port = read if pipe is Pipe.MTE2 else write
-                self.pipes[pipe] = MovePipe(self, pipe, depth, pipe_rank, port)
+            if pipe in ports:
+                self.pipes[pipe] = MovePipe(self, pipe, depth, pipe_rank, ports[pipe])
+            else:
+                self.pipes[pipe] = ComputePipe(self, pipe, depth, pipe_rank)
         self.lanes: list[PipeQueue | None] = [self.pipes.get(pipe) for pipe in Pipe]
         self.scalar_rank = rank * len(Pipe)
         self.flags: dict[int, Flag] = {}

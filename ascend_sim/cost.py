@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from isa.types import Pipe
+
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
     from isa.instruction import Call
@@ -29,6 +31,43 @@ class Price:
         self.duration = duration
         self.conflict = conflict
         self.lead = lead
+
+
+def price(call: Call, chip: Chip) -> Price:
+    """Price a call whose time nothing shared decides: vector, Mmad, moves between on-chip memories."""
+    if call.pipe is Pipe.V:
+        return vector_price(call, chip)
+    if call.pipe is Pipe.M:
+        return _cube_price(call, chip)
+    return _local_move_price(call, chip)
+
+
+def _cube_price(call: Call, chip: Chip) -> Price:
+    """Price an Mmad: the issue cost, then a time for each fractal; results are visible after the pipeline's depth."""
+    cube = chip.cube
+    if not call.writes:
+        return Price(whole(cube.issue), whole(cube.issue), 0, 0)
+    interval = whole(cube.issue) + cube_cycles(call, chip)
+    return Price(interval, interval + whole(cube.depth), 0, 0)
+
+
+def cube_cycles(call: Call, chip: Chip) -> int:
+    """Return the cycles that the cube unit itself works on a call: fractals by the input type's rate."""
+    return whole(call.work * chip.cube.cycles_per_fractal[call.cost[1]])
+
+
+def _local_move_price(call: Call, chip: Chip) -> Price:
+    """Price a move between on-chip memories: a head, then bytes at the path's rate; the pipe is taken meanwhile."""
+    mte1, fixpipe = chip.mte1, chip.fixpipe
+    head, rate = {
+        "l0a": (mte1.head, mte1.l0a_port),
+        "l0b": (mte1.head, mte1.l0b_port),
+        "bt": (mte1.bt_head, mte1.bt_port),
+        "fb": (mte1.fb_head, mte1.fb_port),
+        "l1": (fixpipe.l1_head, fixpipe.l1_port),
+    }.get(call.cost[1], (mte1.bt_head, mte1.bt_port))  # constant fills go at the rate of BT
+    cycles = max(whole(head + call.bytes / rate), 1)
+    return Price(cycles, cycles, 0, 0)
 
 
 def vector_price(call: Call, chip: Chip) -> Price:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ascend_sim.agenda import RETIRE, SERVE, Agenda
 from ascend_sim.cost import whole
-from isa.types import CacheMode, CoreKind
+from isa.types import CacheMode, CoreKind, Pipe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,17 +60,15 @@ class L2:
         """Return an index of the sectors that an access touches: a 2-D window where that is exact."""
         sector = self.sector
         size = access.dtype.size
-        if len(access.shape) == 1:
+        if len(access.shape) == 1 and access.contiguous:
             return slice(access.low // sector, -(-access.high // sector))
-        length, pitch = access.shape[-1] * size, access.strides[0]
-        if access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
-            return (access.base // sector, access.shape[0], pitch // sector, length // sector)
-        first = (access.base + np.arange(access.shape[0], dtype=np.int64) * pitch) // sector
-        last = (
-            access.base + np.arange(access.shape[0], dtype=np.int64) * pitch + length - 1
-        ) // sector
-        width = int((last - first).max()) + 1
-        grid = first[:, None] + np.arange(width)
+        if len(access.shape) == 2 and access.strides[1] == size and access.lanes is None:
+            length, pitch = access.shape[1] * size, access.strides[0]
+            if access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
+                return (access.base // sector, access.shape[0], pitch // sector, length // sector)
+        ranges = access.ranges()
+        first, last = ranges[:, 0] // sector, (ranges[:, 1] - 1) // sector
+        grid = first[:, None] + np.arange(int((last - first).max()) + 1)
         return np.unique(np.minimum(grid, last[:, None]))
 
     def touch(self, access: Access, *, write: bool) -> tuple[int, int, int]:
@@ -217,13 +215,17 @@ class Port:
     """
 
     __slots__ = (
-        "cluster", "current", "finish", "group", "kind", "limit", "other", "queue", "rank", "ticket", "write",
+        "cluster", "current", "finish", "group", "head", "kind", "limit", "other", "queue", "rank", "ticket",
+        "write",
     )  # fmt: skip
 
-    def __init__(self, rank: int, limit: float, *, write: bool, cluster: Cluster) -> None:
+    def __init__(
+        self, rank: int, limit: float, *, cluster: Cluster, head: float | None = None
+    ) -> None:
         self.rank = rank
         self.limit = float(limit)
-        self.write = write
+        self.write = head is not None
+        self.head = whole(head or 0)  # of a store: from its start to its first byte
         self.cluster = cluster
         self.other: Port | None = None  # the same core's other direction, when they share a bus
         self.queue: deque[Transfer] = deque()
@@ -244,7 +246,6 @@ class GlobalMemory:
         gm = chip.gm
         self.latency_hit = whole(gm.latency_l2_read)
         self.latency_miss = whole(gm.latency_hbm)
-        self.write_head = whole(gm.write_head)
         self.sum_limit = gm.read_write_sum_aiv
         self.core_window = gm.window_core / gm.latency_hbm
         self.aiv_window = gm.window_aiv / gm.latency_hbm
@@ -260,24 +261,23 @@ class GlobalMemory:
         self.serving = -1
         self.clusters: dict[int, Cluster] = {}
 
-    def ports(self, rank: int, cluster: int, kind: CoreKind) -> tuple[Port, Port]:
-        """Return the read and the write port of one core."""
+    def ports(self, rank: int, cluster: int, kind: CoreKind) -> dict[Pipe, Port]:
+        """Return the ports of one core by the pipe that uses them."""
         group = self.clusters.setdefault(cluster, Cluster())
-        gm = self.chip.gm
+        gm, fixpipe = self.chip.gm, self.chip.fixpipe
         vector = kind is CoreKind.AIV
-        read = Port(
-            rank * 2, gm.read_port_aiv if vector else gm.read_port_aic, write=False, cluster=group
-        )
-        write = Port(
-            rank * 2 + 1,
-            gm.write_port_aiv if vector else gm.write_port_aic,
-            write=True,
-            cluster=group,
-        )
+        first = rank * 3
+        read = Port(first, gm.read_port_aiv if vector else gm.read_port_aic, cluster=group)
+        limit = gm.write_port_aiv if vector else gm.write_port_aic
+        write = Port(first + 1, limit, cluster=group, head=gm.write_head)
+        ports = {Pipe.MTE2: read, Pipe.MTE3: write}
         if vector:
             read.other, write.other = write, read
-        group.ports += [read, write]
-        return read, write
+        else:
+            limit = fixpipe.gm_port
+            ports[Pipe.FIX] = Port(first + 2, limit, cluster=group, head=fixpipe.gm_head)
+        group.ports += ports.values()
+        return ports
 
     def request(self, owner: Any, port: Port, item: Any, access: Access) -> None:
         """Take a transfer that an MTE pipe starts now; `owner.done(transfer, end)` is called when it is through."""
@@ -295,7 +295,7 @@ class GlobalMemory:
                 port,
                 [(moved, kind), (back, BYPASS_WRITE)] if back else [(moved, kind)],
             )
-            transfer.latency = self.write_head
+            transfer.latency = port.head
             transfer.miss_latency = 0
             transfer.ideal = transfer.alone = moved / port.limit
         elif miss or back:
@@ -512,11 +512,6 @@ def _water_level(groups: list[_Class], capacity: float) -> float:
 
 
 def _sector_bytes(access: Access, sector: int) -> int:
-    if len(access.shape) == 1:
-        return (-(-access.high // sector) - access.low // sector) * sector
-    length = access.shape[-1] * access.dtype.size
-    first = (access.base + np.arange(access.shape[0], dtype=np.int64) * access.strides[0]) // sector
-    last = (
-        access.base + np.arange(access.shape[0], dtype=np.int64) * access.strides[0] + length - 1
-    ) // sector
-    return int((last - first + 1).sum()) * sector
+    """Return the bytes of all sectors that an access asks for, each run of bytes by itself."""
+    ranges = access.ranges()
+    return int(((ranges[:, 1] - 1) // sector - ranges[:, 0] // sector + 1).sum()) * sector

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.agenda import READ, RETIRE
-from ascend_sim.cost import Price, vector_price, whole
+from ascend_sim.cost import Price, price, whole
 from ascend_sim.trace import Cause, Item, Kind, MemoryCause, Parts
 from isa.types import Pipe
 
@@ -150,26 +150,29 @@ class PipeQueue:
             core.wake_scalar()
 
 
-class VectorPipe(PipeQueue):
-    """Pipe V: the next instruction may start when the repeats have passed; results land after the drain."""
+class ComputePipe(PipeQueue):
+    """V, M or MTE1: everything about an instruction is known when it starts.
+
+    The next one may start when this one's repeats, fractals or bytes have passed; results land after the drain.
+    """
 
     __slots__ = ()
 
     def begin(self, item: Item, start: int) -> None:
-        """Start a vector instruction: everything about it is known at once."""
+        """Start an instruction."""
         call = item.call
-        price: Price | None = call.price
-        if price is None:
-            price = call.price = vector_price(call, self.core.chip)
-        self.accept = item.accept = start + price.interval
-        item.end = end = start + price.duration
+        cost: Price | None = call.price
+        if cost is None:
+            cost = call.price = price(call, self.core.chip)
+        self.accept = item.accept = start + cost.interval
+        item.end = end = start + cost.duration
         if end > self.landed:
             self.landed = end
         else:
             item.end = end = self.landed
-        if price.conflict:
+        if cost.conflict:
             item.detailed = _conflict_parts
-            item.spent = (start + price.lead, price.conflict)
+            item.spent = (start + cost.lead, cost.conflict)
         if self.core.numerics and call.writes:
             self.core.agenda.at(start, READ, self.rank, self._read, item)
 
@@ -183,10 +186,10 @@ class VectorPipe(PipeQueue):
 
 
 class MovePipe(PipeQueue):
-    """MTE2 or MTE3: instructions start in order, their bytes go through the core's port to GM.
+    """MTE2, MTE3 or FIX: instructions start in order, their bytes go through a port to GM.
 
     A load lets its successor start after the issue interval: latencies overlap, bytes queue behind. A store holds
-    the pipe until its bytes are out.
+    the pipe until its bytes are out. What does not touch GM (L0C to L1, constant fills) has a price of its own.
     """
 
     __slots__ = ("_results", "interval", "port")
@@ -200,13 +203,31 @@ class MovePipe(PipeQueue):
     def begin(self, item: Item, start: int) -> None:
         """Start a transfer; the memory system will tell its end."""
         self.accept = item.accept = start + self.interval
-        if not item.call.writes:
+        call = item.call
+        if not call.writes:
             self.land(item, start + self.interval)
+            return
+        if not call.touches_gm:
+            self._move_locally(item, start)
             return
         self.flying.append(item)
         if self.port.write:
             self.blocked = item
         self.core.agenda.at(start, READ, self.rank, self._request, item)
+
+    def _move_locally(self, item: Item, start: int) -> None:
+        call = item.call
+        if call.price is None:
+            call.price = price(call, self.core.chip)
+        self.accept = item.accept = start + call.price.interval
+        self.land(item, start + call.price.duration)
+        if self.core.numerics:
+            self.core.agenda.at(start, READ, self.rank, self._read_locally, item)
+
+    def _read_locally(self, item: Item) -> None:
+        self._results[item] = item.call.start(self.core.memories)
+        end = max(item.end, item.start + 1)
+        self.core.agenda.at(end, RETIRE, self.rank, self._write, item)
 
     def _request(self, item: Item) -> None:
         call = item.call

@@ -97,7 +97,9 @@ class Call:
         self.geometry = geometry
         self.extra = extra
         self.cache_mode = CacheMode.CACHE_MODE_NORMAL
-        self.lint: tuple[str, str, str] | None = None  # (kind, code, message): legal, but hardly meant
+        self.lint: tuple[str, str, str] | None = (
+            None  # (kind, code, message): legal, but hardly meant
+        )
         self.undefined: tuple[Access, ...] = ()  # bytes written with values that must not be used
         self.template = self  # the call that this one repeats at another GM address
         self.price: Any = None  # set once by whoever knows time
@@ -113,13 +115,21 @@ class Call:
         call.template, call.price = self, None
         return call
 
+    @property
+    def touches_gm(self) -> bool:
+        """Whether a side of the move is in GM."""
+        reads = self.reads
+        return self.writes[0].buffer is not None or (bool(reads) and reads[0].buffer is not None)
+
     def start(self, memories: Memories) -> Any:
         """Read the sources and return what `retire` will write (nothing of it aliases a memory)."""
         if not self.writes:
             return None
         return self.meaning(
             *[
-                access.view(access.buffer.data if access.buffer is not None else memories[access.space])
+                access.view(
+                    access.buffer.data if access.buffer is not None else memories[access.space]
+                )
                 for access in self.reads
             ]
         )
@@ -129,9 +139,15 @@ class Call:
         if not self.writes:
             return
         access = self.writes[0]
-        view = access.view(access.buffer.data if access.buffer is not None else memories[access.space])
+        view = access.view(
+            access.buffer.data if access.buffer is not None else memories[access.space]
+        )
         if access.lanes is None:
-            view[...] = result if np.shape(result) == view.shape or np.ndim(result) == 0 else result.reshape(view.shape)
+            view[...] = (
+                result
+                if np.shape(result) == view.shape or np.ndim(result) == 0
+                else result.reshape(view.shape)
+            )
         else:
             if np.shape(result) != view.shape and np.ndim(result) != 0:
                 result = result.reshape(view.shape)
