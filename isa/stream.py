@@ -28,7 +28,10 @@ ALL_LANES = (1 << 64) - 1
 class Registers:
     """Special registers of one core that instructions read. Values travel with the instruction at issue."""
 
-    __slots__ = ("counter_mode", "mask_high", "mask_low", "pad_value")
+    __slots__ = (
+        "counter_mode", "hf32", "hf32_toward_zero", "load_boundary", "load_padding", "load_repeat",
+        "mask_high", "mask_low", "pad_value", "quant_scalar",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.reset()
@@ -39,6 +42,12 @@ class Registers:
         self.mask_high = ALL_LANES
         self.counter_mode = False
         self.pad_value = 0
+        self.hf32 = False  # mmad rounds float32 operands first
+        self.hf32_toward_zero = False
+        self.load_boundary = 0  # of 3D loads, in bytes of L1; 0: none
+        self.load_padding: float = 0
+        self.load_repeat = (1, 0, 0)  # of 3D loads: times, stride, mode
+        self.quant_scalar = 0  # of data_copy out of L0C
 
     def key(self) -> tuple[int, int, bool]:
         """Return what an instruction that reads the mask depends on."""
