@@ -341,6 +341,21 @@ def test_the_vector_cores_of_a_pair_share_their_window(tmp_path: Path) -> None:
     assert [times(instructions(apart, "MTE2", core)) for core in (0, 2)] == [[(10, 210 + 64)]] * 2
 
 
+@pytest.mark.xfail(
+    strict=True, reason="requests for one line at the same time are not served one by one"
+)
+def test_cores_that_ask_for_one_line_at_once_are_served_one_by_one() -> None:
+    """Each further core waits 10 cycles more (`gm.same_line`) for the same 512 bytes."""
+
+    def kernel(x: asc.GlobalAddress, own: int) -> None:
+        asc.data_copy(local(0, 128), window(x)[own * 128 * asc.get_block_idx() :], 128)
+
+    apart, same = (toy_run(kernel, floats(512), own, cores=4, l2="warm") for own in (1, 0))
+    ends = [instructions(run, "MTE2", core)[0].end for run in (apart, same) for core in range(4)]
+    assert ends == [118] * 4 + [118, 128, 138, 148]
+    assert same.pipes["core1.aiv1"]["MTE2"]["memory"]["same_line"] == 30
+
+
 def test_values_arrive() -> None:
     def kernel(x: asc.GlobalAddress, z: asc.GlobalAddress) -> None:
         asc.data_copy(local(0, 256), window(x)[128:], 256)
