@@ -29,8 +29,8 @@ class Registers:
     """Special registers of one core that instructions read. Values travel with the instruction at issue."""
 
     __slots__ = (
-        "counter_mode", "hf32", "hf32_toward_zero", "load_boundary", "load_padding", "load_repeat",
-        "mask_high", "mask_low", "pad_value", "quant_scalar",
+        "counter_mode", "deq_scale", "hf32", "hf32_toward_zero", "load_boundary", "load_padding", "load_repeat",
+        "mask_high", "mask_low", "pad_value", "quant_scalar", "vector",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -48,6 +48,8 @@ class Registers:
         self.load_padding: float = 0
         self.load_repeat = (1, 0, 0)  # of 3D loads: times, stride, mode
         self.quant_scalar = 0  # of data_copy out of L0C
+        self.deq_scale: Any = None  # of set_deq_scale
+        self.vector = np.zeros(64, np.uint8)  # what pipe V itself writes: see isa.vector.special
 
     def key(self) -> tuple[int, int, bool]:
         """Return what an instruction that reads the mask depends on."""
