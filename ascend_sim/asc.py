@@ -4,6 +4,7 @@ A facade: instructions come from `isa`, TPipe, TQue, TBuf and jit from `ascend_s
 `GlobalTensor.reinterpret_cast`, slices with a stop and phases are additions to pyasc.
 """
 
+from ascend_sim.lang.cross_core import cross_core_set_flag, cross_core_wait_flag, sync_all
 from ascend_sim.lang.jit import ConstExpr, jit
 from ascend_sim.lang.queues import TBuf, TPipe, TQue, TQueBind, get_tpipe_ptr
 from ascend_sim.lang.system import (
@@ -35,6 +36,14 @@ from isa.cube_params import (
     Nz2NdParamsFull,
     QuantModes,
     quant_parameter,
+)
+from isa.load import (
+    init_const_value,
+    load_data,
+    load_data_with_transpose,
+    set_load_data_boundary,
+    set_load_data_padding_value,
+    set_load_data_repeat,
 )
 from isa.move import data_copy, data_copy_pad
 from isa.params import (
@@ -168,6 +177,8 @@ __all__ = [
     "cast",
     "ceildiv",
     "copy",
+    "cross_core_set_flag",
+    "cross_core_wait_flag",
     "data_copy",
     "data_copy_pad",
     "div",
@@ -187,15 +198,18 @@ __all__ = [
     "get_task_ratio",
     "get_tpipe_ptr",
     "half",
+    "init_const_value",
     "init_soc_state",
+    "int8",
     "int16",
     "int32",
     "int64",
-    "int8",
     "int_",
     "jit",
     "leaky_relu",
     "ln",
+    "load_data",
+    "load_data_with_transpose",
     "max",
     "maxs",
     "min",
@@ -211,6 +225,9 @@ __all__ = [
     "reset_mask",
     "rsqrt",
     "set_flag",
+    "set_load_data_boundary",
+    "set_load_data_padding_value",
+    "set_load_data_repeat",
     "set_mask_count",
     "set_mask_norm",
     "set_pad_value",
@@ -221,9 +238,10 @@ __all__ = [
     "static_range",
     "sub",
     "sub_relu",
+    "sync_all",
+    "uint8",
     "uint16",
     "uint32",
     "uint64",
-    "uint8",
     "wait_flag",
 ]  # fmt: skip

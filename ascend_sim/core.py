@@ -13,12 +13,14 @@ import numpy as np
 
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
+from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.pipes import ComputePipe, Flag, MovePipe, PipeQueue
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
+    from ascend_sim.cross_core import CrossFlags
     from ascend_sim.gm import GlobalMemory
     from ascend_sim.program import Program
 
@@ -68,6 +70,8 @@ class Core:
         rank: int,
         cluster: int,
         numerics: bool,
+        cross: CrossFlags,
+        sub_block: int = 0,
     ) -> None:
         self.chip = chip
         self.agenda = agenda
@@ -77,6 +81,10 @@ class Core:
         self.kind = log.kind
         self.index = index
         self.rank = rank
+        self.cluster = cluster
+        self.sub_block = sub_block
+        self.cross = cross
+        self.cross_flags: dict[int, Flag] = {}  # these outlive a block
         self.numerics = numerics
         self.memories = {
             space: np.full(chip.memories[space.name].bytes, POISON, np.uint8)
@@ -149,14 +157,27 @@ class Core:
 
     def flag(self, item: Item) -> Flag:
         """Return the flag of a set or a wait, lowered if nobody used it yet."""
-        flag = self.flags.get(item.flag)
+        flags = self.flags if item.event is not None else self.cross_flags
+        flag = flags.get(item.flag)
         if flag is None:
-            flag = self.flags[item.flag] = Flag()
+            flag = flags[item.flag] = Flag()
         return flag
+
+    def deliver(self, flag_id: int, visible: int, item: Item) -> None:
+        """Count a cross-core flag up; whoever waits for it sees it at cycle `visible`."""
+        flag = self.cross_flags.setdefault(FIRST_KEY + flag_id, Flag())
+        flag.tokens.append((visible, item))
+        if flag.waiter is not None:
+            flag.waiter = None
+            self.wake_scalar()
+            self.pump()
 
     def fire(self, item: Item, time: int) -> None:
         """Raise a flag at a cycle; a wait sees it `visible` cycles later."""
         item.accept = item.end = time
+        if item.event is None:
+            self.cross.fire(self, item, time)
+            return
         flag = self.flag(item)
         flag.tokens.append((time + self.visible, item))
         waiter = flag.waiter
@@ -285,12 +306,8 @@ class Core:
             return False
         self.waiting_flag = None
         visible, item.partner = flag.tokens.popleft()
-        self._stall(
-            visible,
-            item.cause,
-            item,
-            f"{item.partner.name} {item.event.name}" if item.event else "",
-        )
+        event = item.event.name if item.event is not None else f"id {item.event_id}"
+        self._stall(visible, item.cause, item, f"{item.partner.name} {event}")
         item.start = item.accept = item.end = self.time
         return True
 

@@ -116,6 +116,8 @@ class Order:
                 self._access(access, True, pipe, lane, item)
                 self._written_bytes(item)
         elif kind is _SET:
+            if item.event is None:
+                return True  # goes to another core
             token = lane.known.copy()
             token[pipe] = lane.count
             self._tokens.setdefault(item.flag, deque()).append(token)
@@ -172,7 +174,7 @@ class Order:
     def _access(self, access: Access, write: bool, pipe: Pipe, lane: _Lane, item: Item) -> None:
         place = access.place
         if place >= GM_PLACE:
-            self._session.note_gm(self._program.block, access, write, item)
+            self._session.note_gm(self._program.unit, access, write, item)
         log = self._logs.get(place)
         if log is None:
             log = self._logs[place] = []

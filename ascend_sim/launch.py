@@ -20,11 +20,12 @@ from ascend_sim.config import Chip, load_chip
 from ascend_sim.coverage import axis_text, conflicts, unwritten
 from ascend_sim.errors import ConfigError, Finding, HostError, KernelError
 from ascend_sim.lang.jit import Kernel
+from ascend_sim.placement import KernelType, places
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
 from ascend_sim.suggest import suggestion
 from isa.tensor import GlobalAddress, GmBuffer
-from isa.types import CoreKind, DType, dtype_of
+from isa.types import DType, dtype_of
 
 MAX_BLOCKS = 65535
 
@@ -53,6 +54,7 @@ def launch(
     checks: str | None = None,
     l2: str | None = None,
     auto_sync: bool | None = None,
+    kernel_type: KernelType | str | None = None,
     physical_cores: int | None = None,
     names: list[str] | None = None,
     name: str | None = None,
@@ -64,8 +66,9 @@ def launch(
     numpy arrays (torch tensors where torch is installed) are tensors in GM and are written in place; numbers are
     scalars. `chip` is a name or a path, ascend910b1 where None. `numerics` "on", "exact" or "off" (time
     only); `checks` "collect", "error" (raise at the first finding) or "off"; `l2` "cold" or "warm" at the
-    launch; `auto_sync` None for what the kernel's jit says (off without one); `physical_cores` how many cores
-    there are (the chip's where None); `names` and `name` what messages call arguments and kernel; `outputs` the
+    launch; `auto_sync` None for what the kernel's jit says (off without one); `kernel_type` which cores a block
+    starts (a vector core where None and the jit says nothing); `physical_cores` how many there are (the chip's
+    where None); `names` and `name` what messages call arguments and kernel; `outputs` the
     arguments that the caller itself looks over for unwritten places. `shuffle` is a seed that scrambles the
     order of simultaneous events, which changes nothing.
 
@@ -82,7 +85,8 @@ def launch(
     auto_sync = _option(
         "auto_sync", auto_sync, kernel.auto_sync if isinstance(kernel, Kernel) else False
     )
-    physical_cores = _option("physical_cores", physical_cores, loaded.cores.aiv)
+    kind = _kernel_type(kernel, kernel_type)
+    physical_cores = _option("physical_cores", physical_cores, places(kind, loaded))
     label = str(name or getattr(function, "__name__", "kernel"))
     _check_blocks(cores)
     _check_cores(physical_cores)
@@ -92,6 +96,7 @@ def launch(
         loaded,
         blocks=int(cores),
         physical_cores=physical_cores,
+        kernel_type=kind,
         numerics=numerics != "off",
         checks=checks,
         warm=l2 == "warm",
@@ -138,7 +143,7 @@ def launch(
     collecting = gc.isenabled()
     gc.disable()  # a run makes objects by the million and no cycles worth looking for
     try:
-        session.run(body, CoreKind.AIV)
+        session.run(body)
         if checks != "off":
             coverage |= _look_over(session, addresses, outputs)
     except KernelError as error:
@@ -212,6 +217,21 @@ def _check_blocks(blocks: Any) -> None:
             "block-number",
             f"{blocks} blocks are asked, a launch takes 1 to {MAX_BLOCKS}. Let a loop inside the kernel do the rest",
         )
+
+
+def _kernel_type(kernel: Any, given: KernelType | str | None) -> KernelType:
+    """Return the type as given, else what the kernel's jit says, else a vector kernel."""
+    if given is None and isinstance(kernel, Kernel):
+        given = kernel.options.get("kernel_type")
+    if given is None:
+        return KernelType.AIV_ONLY
+    if isinstance(given, KernelType):
+        return given
+    names = [member.name for member in KernelType]
+    name = str(getattr(given, "name", given))
+    if name not in names:
+        raise ConfigError(f"no kernel type {name!r}{suggestion(name, names)}")
+    return KernelType[name]
 
 
 def _check_cores(cores: Any) -> None:
@@ -329,7 +349,9 @@ def _look_over(
     session: Session, addresses: dict[str, GlobalAddress], outputs: list[str] | None
 ) -> dict[str, list[tuple[int, int]]]:
     """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
-    for kind, buffer, first, second, (low, high) in conflicts(session.gm_accesses):
+    # Flags between cores order their accesses, which this comparison does not follow.
+    found = [] if session.cross.used else conflicts(session.gm_accesses)
+    for kind, buffer, first, second, (low, high) in found:
         _report_conflict(session, kind, buffer, first, second, low, high)
     gaps = unwritten(session.gm_accesses, addresses)
     read = {

@@ -122,6 +122,11 @@ def _blocked(core: Core, sites: list[Site]) -> list[tuple[Item, str]]:
 
 
 def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
+    if item.kind is Kind.WAIT_FLAG and item.event is None:
+        return (
+            f"waits at {place(sites[item.site])} for cross-core flag {item.event_id}: "
+            f"{core.cross.missing(core, item.event_id)}"
+        )
     if item.kind is not Kind.WAIT_FLAG or item.event is None:
         return f"waits in {item.name} ({place(sites[item.site])})"
     sets = [

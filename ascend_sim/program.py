@@ -17,7 +17,8 @@ from greenlet import getcurrent, greenlet
 from ascend_sim import errors
 from ascend_sim.agenda import PROGRAM, READ, RETIRE
 from ascend_sim.auto_sync import AutoSync
-from ascend_sim.cost import whole
+from ascend_sim.cost import cube_cycles, whole
+from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.hazards import Order
 from ascend_sim.trace import Cause, Item, Kind
@@ -100,10 +101,14 @@ class Program:
 
     has_queues = True
 
-    def __init__(self, session: Session, core: Core, block: int, body: Callable[[], None]) -> None:
+    def __init__(
+        self, session: Session, core: Core, block: int, body: Callable[[], None], sub_block: int = 0
+    ) -> None:
         self.session = session
         self.core = core
         self.block = block
+        self.sub_block = sub_block
+        self.unit = session.unit(block, core.kind, sub_block)  # among all that run unordered
         self.calls: dict[Any, Call] = session.calls.setdefault(core.kind, {})
         self.registers = Registers()
         self.core_kind = core.kind
@@ -225,7 +230,9 @@ class Program:
         if call.bytes:
             item.bytes = call.bytes
         if call.work:
-            item.work = call.work
+            item.work = (
+                call.work if call.pipe is not Pipe.M else cube_cycles(call, self.session.chip)
+            )
         if call.writes:
             target = call.writes[0]
             if target.buffer is not None:
@@ -442,6 +449,22 @@ class Program:
             wanted=True,
         )
         return self._scalar(call, self.site())  # type: ignore[no-any-return]
+
+    # ---- other cores ------------------------------------------------------------------------
+
+    def cross_set(self, flag_id: int, mode: int, pipe: Pipe) -> None:
+        """Queue a set of a cross-core flag in a pipe."""
+        self.session.cross.used = True
+        item = self._new(pipe, Kind.SET_FLAG, "cross_core_set_flag", self.site())
+        item.event_id, item.mode, item.flag = flag_id, mode, FIRST_KEY + flag_id
+        self._append(item)
+
+    def cross_wait(self, flag_id: int) -> None:
+        """Stop the scalar unit until a cross-core flag has come."""
+        self.session.cross.used = True
+        item = self._new(Pipe.S, Kind.WAIT_FLAG, "cross_core_wait_flag", self.site())
+        item.event_id, item.flag, item.cause = flag_id, FIRST_KEY + flag_id, Cause.CROSS_CORE
+        self._append(item)
 
     # ---- event ids --------------------------------------------------------------------------
 

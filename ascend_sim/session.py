@@ -10,8 +10,10 @@ import numpy as np
 from ascend_sim import messages
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.core import Core
+from ascend_sim.cross_core import CrossFlags
 from ascend_sim.errors import DeadlockError, Finding, KernelError, RaceError, UninitializedRead
 from ascend_sim.gm import GlobalMemory
+from ascend_sim.placement import KernelType, seats
 from ascend_sim.program import Program
 from ascend_sim.trace import CoreLog, Item, Log, Site
 from isa.types import CoreKind
@@ -39,6 +41,7 @@ class Session:
         *,
         blocks: int,
         physical_cores: int,
+        kernel_type: KernelType,
         numerics: bool,
         checks: str,
         warm: bool,
@@ -48,6 +51,8 @@ class Session:
     ) -> None:
         self.chip = chip
         self.blocks = blocks
+        self.kernel_type = kernel_type
+        self._seats_a_block = len(seats(kernel_type, 0))
         self.numerics = numerics
         self.checks = checks
         self.auto_sync = auto_sync
@@ -72,6 +77,8 @@ class Session:
         self._queue: list[int] = []
         self._body: Callable[[int], Callable[[], None]] = lambda _: lambda: None
         self._done = 0
+        self._ended: dict[int, list[Core]] = {}
+        self.cross = CrossFlags(self)
 
     # ---- call sites -------------------------------------------------------------------------
 
@@ -190,65 +197,101 @@ class Session:
 
     # ---- running ----------------------------------------------------------------------------
 
-    def run(self, body: Callable[[int], Callable[[], None]], kind: CoreKind) -> None:
-        """Run all blocks of a kernel; blocks beyond the cores follow on the core that is free first."""
+    def unit(self, block: int, kind: CoreKind, sub_block: int) -> int:
+        """Return a number for what runs unordered with everything else: a block, or one core's part of it."""
+        if self._seats_a_block == 1:
+            return block
+        return block * self._seats_a_block + (0 if kind is CoreKind.AIC else 1 + sub_block)
+
+    def run(self, body: Callable[[int], Callable[[], None]]) -> None:
+        """Run all blocks of a kernel; blocks beyond the cores follow on the cores that are free first."""
         self._body = body
         launch = self.chip.launch
-        started = min(self.blocks, self._physical)
-        for index in range(started):
-            vector = kind is CoreKind.AIV
-            name = f"core{index // 2}.aiv{index % 2}" if vector else f"core{index}.aic"
-            log = CoreLog(name, kind)
-            self.log.cores.append(log)
-            cluster = index // 2 if vector else index
-            self.cores.append(
-                Core(
-                    self.chip,
-                    self.agenda,
-                    self.memory,
-                    log,
-                    index=index,
-                    rank=index,
-                    cluster=cluster,
-                    numerics=self.numerics,
-                )
-            )
+        at_once = min(self.blocks, self._physical)
+        groups = [self._make_cores(place) for place in range(at_once)]
         head = launch.base_us / 2
-        for index, core in enumerate(self.cores):
-            time = self.chip.cycles(head + launch.per_core_us * (index + 1))
-            self.agenda.at(time, PROGRAM, core.scalar_rank, self._start, (core, index))
-        self._queue = list(range(started, self.blocks))
+        for block, group in enumerate(groups):
+            for core in group:
+                time = self.chip.cycles(head + launch.per_core_us * (core.index + 1))
+                self.agenda.at(time, PROGRAM, core.scalar_rank, self._start, (core, block))
+        self._queue = list(range(at_once, self.blocks))
         self.log.launch_cycles = (
-            self.chip.cycles(head + launch.per_core_us * started) + self._tail_cycles()
+            self.chip.cycles(head + launch.per_core_us * len(self.cores)) + self._tail_cycles()
         )
         with np.errstate(all="ignore"):
             self.agenda.run()
         if self._done < self.blocks:
             self._deadlock()
+        self._check_counters()
         self.log.cycles = max(core.log.end for core in self.cores) + self._tail_cycles()
+
+    def _make_cores(self, place: int) -> list[Core]:
+        group = []
+        for seat in seats(self.kernel_type, place):
+            log = CoreLog(seat.name, seat.kind)
+            index = len(self.cores)
+            core = Core(
+                self.chip,
+                self.agenda,
+                self.memory,
+                log,
+                index=index,
+                rank=index,
+                cluster=seat.cluster,
+                numerics=self.numerics,
+                cross=self.cross,
+                sub_block=seat.sub_block,
+            )
+            self.log.cores.append(log)
+            self.cores.append(core)
+            group.append(core)
+        return group
 
     def _tail_cycles(self) -> int:
         return self.chip.cycles(self.chip.launch.base_us / 2)
 
     def _start(self, what: tuple[Core, int]) -> None:
         core, block = what
-        program = Program(self, core, block, self._body(block))
+        program = Program(self, core, block, self._body(block), core.sub_block)
         core.start_block(program, self.agenda.now)
 
     def block_done(self, program: Program, core: Core, time: int) -> None:
-        """Check what the block leaves behind and start the next one on this core."""
-        self._done += 1
+        """Check what a core's part of a block leaves behind; when all parts are done, start the next block."""
         self._leftovers(core)
+        group = self._ended.setdefault(program.block, [])
+        group.append(core)
+        if len(group) < self._seats_a_block:
+            return
+        self._done += 1
+        del self._ended[program.block]
         if self._queue:
             block = self._queue.pop(0)
             begin = time + self.chip.cycles(self.chip.launch.per_core_us)
-            self.agenda.at(
-                max(begin, self.agenda.now + 1),
-                PROGRAM,
-                core.scalar_rank,
-                self._start,
-                (core, block),
-            )
+            for member in group:
+                self.agenda.at(
+                    max(begin, self.agenda.now + 1),
+                    PROGRAM,
+                    member.scalar_rank,
+                    self._start,
+                    (member, block),
+                )
+
+    def _check_counters(self) -> None:
+        """Report cross-core counters that a kernel leaves above zero."""
+        for core in self.cores:
+            for flag in core.cross_flags.values():
+                if flag.tokens:
+                    item = flag.tokens[0][1]
+                    self.report(
+                        "FLAG_BALANCE",
+                        "cross-core-counter-left",
+                        f"the counter of cross-core flag {item.event_id} on {core.name} is {len(flag.tokens)} when the "
+                        f"kernel ends: more sets than cross_core_wait_flag({item.event_id}). The next kernel's first "
+                        f"wait on it passes too early",
+                        item.site,
+                        core.name,
+                        item.pipe.name,
+                    )
 
     def _leftovers(self, core: Core) -> None:
         for flag in core.flags.values():

@@ -95,6 +95,7 @@ class Item:
     event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
     event_id = -1
     flag = -1  # event and id in one number
+    mode = -1  # of a set between cores (`event` is None then)
     partner: Item | None = None  # of WAIT_FLAG: the set that released it
     cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
     inserted = False  # put in by automatic synchronisation, not by the user

@@ -6,12 +6,16 @@ import builtins
 from typing import Any
 
 from ascend_sim.lang.queues import program
+from ascend_sim.placement import task_ratio
 from isa.types import CoreKind
 
 
 def get_block_idx() -> int:
-    """Return the index of this block."""
-    return program().block
+    """Return the index of this block; on a vector core of a mix kernel, of this core's part of it."""
+    stream = program()
+    if stream.core_kind is CoreKind.AIC:
+        return stream.block
+    return stream.block * task_ratio(stream.session.kernel_type) + stream.sub_block
 
 
 def get_block_num() -> int:
@@ -21,20 +25,19 @@ def get_block_num() -> int:
 
 def get_sub_block_idx() -> int:
     """Return which vector core of its AI Core this is in a mix kernel; 0 in others."""
-    program()
-    return 0
+    return program().sub_block
 
 
 def get_sub_block_num() -> int:
-    """Return how many vector cores share a block: 1 outside mix kernels."""
-    program()
-    return 1
+    """Return how many vector cores share a block: 1 outside mix kernels, and on a cube core."""
+    stream = program()
+    return 1 if stream.core_kind is CoreKind.AIC else task_ratio(stream.session.kernel_type)
 
 
 def get_task_ratio() -> int:
     """Return how many vector cores a block has for each cube core: 1 outside mix kernels."""
-    program()
-    return 1
+    stream = program()
+    return 1 if stream.core_kind is CoreKind.AIC else task_ratio(stream.session.kernel_type)
 
 
 def get_system_cycle() -> int:

@@ -1,0 +1,101 @@
+"""Flags between cores: counters that a wait takes one from.
+
+A set is queued in a pipe and fires when that pipe's earlier work is complete. Mode 0 joins all cores of one kind,
+mode 1 the vector cores of one AI Core, mode 2 a cube core and its vector cores: the k-th arrival at a
+receiver is there when all senders of the mode have set for the k-th time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ascend_sim.cost import whole
+from isa.types import CoreKind
+
+if TYPE_CHECKING:
+    from ascend_sim.core import Core
+    from ascend_sim.session import Session
+    from ascend_sim.trace import Item
+
+FIRST_KEY = 1000
+"""Numbers of cross-core flags start here in `Item.flag`; those below are flags inside a core."""
+USER_IDS = 11
+SYNC_AIC, SYNC_AIV_TO_AIC, SYNC_AIC_TO_AIV, SYNC_AIV = 11, 12, 13, 14
+"""The ids that sync_all uses."""
+
+
+class CrossFlags:
+    """All cross-core flags of one launch."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        chip = session.chip
+        self._latency = whole(chip.sync.cross_core)
+        # The all-core barrier of a mix kernel is two hops inside each AI Core and one over all of them.
+        self._latency_all = max(
+            chip.cycles(chip.sync.sync_all_us) - 2 * self._latency, self._latency
+        )
+        self.limit = chip.sync.counter_max
+        self._sets: dict[tuple[int, int, int, CoreKind], dict[int, list[tuple[int, Item]]]] = {}
+        self.used = False
+
+    def _senders(self, core: Core, mode: int) -> list[Core]:
+        cores = self._session.cores
+        if mode == 0:
+            return [other for other in cores if other.kind is core.kind]
+        same = [other for other in cores if other.cluster == core.cluster]
+        if mode == 1 or core.kind is CoreKind.AIV:
+            return [other for other in same if other.kind is CoreKind.AIV]
+        return [core]
+
+    def _receivers(self, core: Core, mode: int) -> list[Core]:
+        if mode in (0, 1):
+            return self._senders(core, mode)
+        want = CoreKind.AIV if core.kind is CoreKind.AIC else CoreKind.AIC
+        return [
+            other
+            for other in self._session.cores
+            if other.cluster == core.cluster and other.kind is want
+        ]
+
+    def fire(self, core: Core, item: Item, time: int) -> None:
+        """Take a set that fires at a cycle; deliver where it was the last of its round."""
+        mode, flag_id = item.mode, item.event_id
+        group = -1 if mode == 0 else core.cluster
+        sets = self._sets.setdefault((mode, flag_id, group, core.kind), {})
+        mine = sets.setdefault(core.index, [])
+        mine.append((time, item))
+        round_number = len(mine)
+        senders = self._senders(core, mode)
+        arrivals = []
+        for sender in senders:
+            theirs = sets.get(sender.index, [])
+            if len(theirs) < round_number:
+                return
+            arrivals.append(theirs[round_number - 1])
+        last, by = max(arrivals, key=lambda arrival: (arrival[0], arrival[1].core))
+        visible = last + (self._latency_all if mode == 0 else self._latency)
+        for receiver in self._receivers(core, mode):
+            receiver.deliver(flag_id, visible, by)
+
+    def missing(self, core: Core, flag_id: int) -> str:
+        """Say which cores a wait on this core still lacks a set of."""
+        lines = []
+        for (mode, other_id, group, kind), sets in self._sets.items():
+            if other_id != flag_id or (group not in (-1, core.cluster)):
+                continue
+            counts = {
+                other.name: len(sets.get(other.index, []))
+                for other in self._session.cores
+                if other.kind is kind and group in (-1, other.cluster)
+            }
+            most = max(counts.values())
+            behind = [name for name, count in counts.items() if count < most]
+            if behind:
+                shown = ", ".join(behind[:6]) + (
+                    f" and {len(behind) - 6} more" if len(behind) > 6 else ""
+                )
+                lines.append(
+                    f"mode {mode}: {len(counts) - len(behind)} of {len(counts)} have set, missing: {shown}"
+                )
+        return "; ".join(lines) or "nobody sets it any more"
