@@ -48,7 +48,7 @@ class Sync:
     pipe: str
     text: str
     key: int
-    kind: str  # "set", "wait", "barrier"
+    kind: str  # "set", "wait", "barrier", "all"
 
 
 Element = Step | Sync
@@ -125,6 +125,8 @@ class Generator:
         if self.scalars:
             makers += [self._set_value, self._get_value]
         for _ in range(length):
+            if self.random.random() < 0.04:
+                self._all()
             self.add(self.random.choice(makers)())
         return self.program
 
@@ -291,6 +293,14 @@ class Generator:
             for pipe, count in token.items():
                 self.known[lane][pipe] = max(self.known[lane].get(pipe, 0), count)
 
+    def _all(self) -> None:
+        """A barrier of all pipes: from here on everybody knows that everything is complete."""
+        self.next_key += 1
+        text = "asc.pipe_barrier(asc.PipeID.PIPE_ALL)"
+        self.program.elements.append(Sync("S", text, self.next_key, "all"))
+        for lane in self.known:
+            self.known[lane] = dict(self.count)
+
 
 def _rows(start: int, rows: int, blocks: int, gap: int) -> Iterator[int]:
     for row in range(rows):
@@ -305,8 +315,8 @@ def unordered(elements: list[Element]) -> list[tuple[int, int]]:
     """Return the conflicting pairs of steps that nothing orders, as indices into `elements`, by second then first.
 
     A step has a start and an end. Edges: a pipe starts its items in order; a set comes after the ends of all
-    earlier steps of its pipe; a wait comes after its set; a barrier after the ends of its pipe's earlier steps;
-    every item after the items of the scalar unit that stand before it.
+    earlier steps of its pipe; a wait comes after its set; a barrier after the ends of its pipe's earlier steps, or of
+    all earlier steps; every item after the items of the scalar unit that stand before it.
     """
     before: list[set[int]] = []  # for each element: the steps whose end comes before its start
     set_of: dict[int, set[int]] = {}
@@ -325,6 +335,8 @@ def unordered(elements: list[Element]) -> list[tuple[int, int]]:
                 ready |= set_of[element.key]
             elif element.kind == "barrier":
                 ready |= done.get(pipe, set())
+            elif element.kind == "all":
+                ready |= set().union(*done.values())
             else:
                 set_of[element.key] = ready | done.get(pipe, set())
         before.append(ready)

@@ -122,6 +122,15 @@ def test_a_synchronisation_left_out_with_scalar_accesses(seed: int) -> None:
     assert any(needed)
 
 
+def test_a_long_program() -> None:
+    """Long enough for the checker to set aside what everybody knows."""
+    program = Generator(4000, scalars=True).make(250)
+    check_legal(program)
+    keys = random.Random(0).sample(program.keys, 12)
+    needed = [check_without(program, key) for key in keys]
+    assert any(needed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_many_programs(seed: int) -> None:
