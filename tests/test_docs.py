@@ -9,6 +9,7 @@ they print; a line `…` stands for any lines, and `…` in a line for any text.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -157,7 +158,7 @@ def test_the_comparison_itself() -> None:
     "path", [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda p: p.name
 )
 def test_links_lead_somewhere(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"`[^`\n]*`", "", path.read_text(encoding="utf-8"))
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", text)
     assert [t for t in targets if not t.startswith("http") and not (path.parent / t).exists()] == []
 
@@ -315,3 +316,50 @@ def test_the_other_keys_change_no_time(tmp_path: Path) -> None:
         usual_times("cold"),
         usual_times("warm"),
     ]
+
+
+# ---- what follows from the source -----------------------------------------------------------
+
+
+def load_generator() -> Any:
+    path = ROOT / "docs" / "generate.py"
+    spec = importlib.util.spec_from_file_location("docs_generate", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATOR = load_generator()
+
+
+@pytest.mark.parametrize("document", sorted(GENERATOR.PARTS))
+def test_generated_parts_are_up_to_date(document: str) -> None:
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    assert text == GENERATOR.filled(document), "run `python docs/generate.py`"
+
+
+def test_every_code_that_a_run_can_give_is_listed() -> None:
+    """Codes that the collection in the generator could have missed: those that the tests of the parts name."""
+    listed = set(
+        re.findall(r"^\| `([a-z…-]+)` \|", (ROOT / "docs" / "checks.md").read_text("utf-8"), re.M)
+    )
+    assert {code for _, code in GENERATOR.codes()} == listed
+    assert len(listed) > 70
+    kinds_and_codes = re.compile(r'"([a-z]+(?:-[a-z]+)+)"')
+    named = set()
+    for package in ("isa", "ascend_sim/lang", "ops/rope_grad"):
+        for path in (ROOT / package).rglob("*.py"):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                if re.fullmatch(
+                    r'\s*"[a-z]+(-[a-z]+)+",', line
+                ):  # an argument on a line of its own
+                    named |= set(kinds_and_codes.findall(line))
+    assert {"queue-depth", "repeat-times-limit"} & named
+    assert {code for code in named if not code.endswith("-limit")} <= listed
+
+
+def test_the_language_is_pyascs_but_for_what_is_said() -> None:
+    additions = {"bfloat16", "GlobalTensor.reinterpret_cast"}
+    assert additions <= GENERATOR.our_names() - GENERATOR.pyasc_names()
+    assert {"add", "TQue.enque", "set_flag"} <= GENERATOR.our_names() & GENERATOR.pyasc_names()
