@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ascend_sim import asc
+from ascend_sim.errors import OperandError
 from ascend_sim.run import Run
 from ascend_sim.trace import Cause
 from tests.machine.kit import (
@@ -21,6 +22,7 @@ from tests.machine.kit import (
     hand_over,
     instructions,
     items,
+    line_of,
     local,
     times,
     toy_run,
@@ -221,6 +223,37 @@ def test_a_vector_flag_to_itself_is_a_barrier() -> None:
     assert [item.name for item in items(run, "V")] == ["add", "pipe_barrier", "add"]
     assert [item.start for item in instructions(run, "V")] == [1, 37]
     assert "RACE" not in {finding.kind for finding in run.findings}
+
+
+def test_flags_and_barriers_of_pipes_that_the_core_does_not_have() -> None:
+    """They do nothing on a vector core; a flag that does nothing is worth a word."""
+
+    def kernel() -> None:
+        asc.set_flag(E.MTE1_M, 0)  # set
+        asc.wait_flag(E.MTE1_M, 0)  # wait
+        asc.pipe_barrier(asc.PipeID.PIPE_M)
+
+    run = toy_run(kernel)
+    assert items(run) == []
+    assert [(f.kind, f.code, f.line) for f in run.findings] == [
+        ("STATE", "flag-without-effect", line_of(kernel, f"# {word}")) for word in ("set", "wait")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: asc.set_flag(E.MTE2_V, 8), "event ids run from 0 to 7"),
+        (lambda: asc.wait_flag(E.MTE2_V, -1), "event ids run from 0 to 7"),
+        (lambda: asc.set_flag("MTE2_V", 0), "event must be a HardEvent such as MTE2_V"),
+        (lambda: asc.pipe_barrier(asc.PipeID.PIPE_S), r"pipe_barrier\(PIPE_S\) is illegal"),
+        (lambda: asc.pipe_barrier("V"), "pipe must be a PipeID such as PIPE_V"),
+    ],
+)
+def test_flags_and_barriers_that_there_are_not(call: Any, text: str) -> None:
+    with pytest.raises(OperandError, match=text) as caught:
+        toy_run(call)
+    assert caught.value.finding.kind == "ILLEGAL_PARAM"
 
 
 # ---- barriers -------------------------------------------------------------------------------
