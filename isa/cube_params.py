@@ -57,7 +57,7 @@ class FixpipeConfig:
         return cls(CO2Layout.ROW_MAJOR)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Nd2NzParams:
     """`nd_num` row-major matrices of `n_value` rows and `d_value` columns on their way to NZ.
 
@@ -75,7 +75,7 @@ class Nd2NzParams:
     dst_nz_matrix_stride: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Nz2NdParamsFull:
     """`nd_num` NZ matrices in UB, 16 columns a group, on their way to rows in GM.
 
@@ -92,7 +92,7 @@ class Nz2NdParamsFull:
     dst_nd_matrix_stride: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class DataCopyCO12DstParams:
     """`data_copy` out of L0C, which is a fixpipe: see `FixpipeParamsV220`. Rows with `nz2nd_en`, else NZ."""
 
@@ -106,7 +106,7 @@ class DataCopyCO12DstParams:
     nz2nd_en: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class FixpipeParamsV220:
     """`m_size` rows by `n_size` columns out of L0C.
 
@@ -130,7 +130,7 @@ class FixpipeParamsV220:
     is_channel_split: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LoadData2DParams:
     """`repeat_times` fractals of 512 bytes.
 
@@ -147,7 +147,7 @@ class LoadData2DParams:
     addr_mode: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LoadData2dTransposeParams:
     """`repeat_times` square blocks: 16 × 16 elements of 16 or 32 bits, 32 × 32 of 8 bits.
 
@@ -163,7 +163,7 @@ class LoadData2dTransposeParams:
     addr_mode: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LoadData3DParamsV2:
     """An `l1_h` × `l1_w` image of `channel_size` channels in L1 (NC1HWC0), unfolded to a matrix.
 
@@ -192,7 +192,7 @@ class LoadData3DParamsV2:
     f_matrix_ctrl: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LoadDataRepeatParam:
     """Repeats of the 3D load: how many, their distance in 16 elements, along the height (0) or the width (1)."""
 
@@ -201,7 +201,7 @@ class LoadDataRepeatParam:
     repeat_mode: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class InitConstValueParams:
     """`repeat_times` runs of `block_num` blocks with `dst_gap` blocks between: 32 bytes each in L1, 512 in L0."""
 
@@ -211,7 +211,7 @@ class InitConstValueParams:
     init_value: float = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class MmadParams:
     """Real sizes of a matrix product and where C starts: zero, bias (BT), or what L0C holds.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from isa.access import Access, check_bounds
+from isa.cube_copy import LAYOUT_PARAMS, layout_copy, table_copy
 from isa.faults import fault
 from isa.instruction import Call, Instruction, register
 from isa.params import (
@@ -40,6 +41,8 @@ ROUTES: dict[tuple[Space, Space], Pipe] = {
 """(source, destination) of data_copy and the pipe that does it on the 910B."""
 
 _GM = Space.GM
+_TABLES = (Space.BT, Space.FB)
+_PARAMS = (DataCopyParams, *LAYOUT_PARAMS)
 _CORE_OF = {Space.UB: CoreKind.AIV, Space.L1: CoreKind.AIC}
 
 
@@ -49,7 +52,7 @@ def _data_copy(src: Array) -> Array:
 
 
 _DATA_COPY = register(
-    Instruction("data_copy", None, "data_copy_ub", DTYPES, _data_copy, "count; DataCopyParams")
+    Instruction("data_copy", None, "data_copy_ub", DTYPES, _data_copy, "count; DataCopyParams; layout changes")
 )
 
 
@@ -185,13 +188,19 @@ def data_copy(
     The count form moves whole 32-byte blocks only and silently drops the rest, as the hardware does; a finding
     says so.
     """
-    params = repeat_params if repeat_params is not None else intri_params
-    if isinstance(count, DataCopyParams):
+    params: Any = repeat_params if repeat_params is not None else intri_params
+    if isinstance(count, _PARAMS):
         params, count = count, None
+    if isinstance(params, LAYOUT_PARAMS):
+        layout_copy(dst, src, params, data_copy)
+        return
     if enhanced_params is not None:
         fault("ILLEGAL_PARAM", "unsupported-form", "data_copy: DataCopyEnhancedParams is not simulated")
     if (count is None) == (params is None):
         fault("ILLEGAL_PARAM", "form", "data_copy takes count, or DataCopyParams: give exactly one of them")
+    if getattr(dst, "space", None) in _TABLES:
+        table_copy(dst, src, count, params)  # type: ignore[arg-type]
+        return
     stream = current.get(None)
     template = None
     key: Any = None
