@@ -28,6 +28,10 @@ import yaml
 
 import ascend_sim as sim
 from ascend_sim import asc
+from ascend_sim.report.folder import FILES
+from ascend_sim.report.summary import FINDING_KEYS
+from ascend_sim.report.tables import INSTRUCTION_COLUMNS, PIPE_COLUMNS, STALL_COLUMNS
+from ascend_sim.trace import Cause, MemoryCause
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -363,3 +367,31 @@ def test_the_language_is_pyascs_but_for_what_is_said() -> None:
     additions = {"bfloat16", "GlobalTensor.reinterpret_cast"}
     assert additions <= GENERATOR.our_names() - GENERATOR.pyasc_names()
     assert {"add", "TQue.enque", "set_flag"} <= GENERATOR.our_names() & GENERATOR.pyasc_names()
+
+
+# ---- the files of a run ---------------------------------------------------------------------
+
+OUTPUT = (ROOT / "docs" / "output-files.md").read_text(encoding="utf-8")
+
+
+def named_in(text: str) -> set[str]:
+    return set(re.findall(r"`([\w.]+)`", text))
+
+
+def test_every_key_of_the_summary_is_described() -> None:
+    x = np.ones(16, np.float32)
+    run = sim.launch(lambda x: asc.set_mask_norm(), x, chip="toy")
+    keys = OUTPUT.split("## summary.json")[1].split("## Tables")[0]
+    pipe = run.pipes["core0.aiv0"]["V"]
+    assert set(run.summary) | set(pipe) | set(run.summary["stalls"]) <= named_in(keys)
+    assert {cause.value for cause in MemoryCause} <= named_in(keys)
+    finding = {key for key in FINDING_KEYS if key not in ("hits", "related")}
+    assert finding <= named_in(keys)
+
+
+def test_every_column_and_file_is_described() -> None:
+    tables = OUTPUT.split("## Tables")[1].split("## Traces")[0]
+    named = named_in(tables) | {cause.value for cause in Cause}  # "a column for each cause"
+    assert {*INSTRUCTION_COLUMNS, *PIPE_COLUMNS, *STALL_COLUMNS} <= named
+    described = set(re.findall(r"^([\w.]+\.(?:json|csv|html))$", OUTPUT, re.MULTILINE))
+    assert set(FILES) == described
