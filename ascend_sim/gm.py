@@ -253,7 +253,7 @@ class GlobalMemory:
         self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
         self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
         self.classes: dict[tuple[int, float], _Class] = {}
-        self.groups: list[_Class] = []
+        self.groups: list[_Class] = []  # those with members
         self.demand = [0.0] * 4  # by kind, bytes a cycle
         self.contended = False
         self.last = 0
@@ -344,9 +344,11 @@ class GlobalMemory:
         limit = port.limit
         other = port.other
         if port.kind == MISS:
-            limit = min(limit, self.core_window / port.cluster.missing)
-            if other is not None:
-                limit = min(limit, self.aiv_window)
+            window = self.core_window / port.cluster.missing
+            if window < limit:
+                limit = window
+            if other is not None and self.aiv_window < limit:
+                limit = self.aiv_window
         if other is not None and other.kind is not None:
             theirs = self.aiv_window if other.kind == MISS else other.limit
             if limit + theirs > self.sum_limit:
@@ -359,8 +361,8 @@ class GlobalMemory:
         group = self.classes.get((kind, limit))
         if group is None:
             group = self.classes[kind, limit] = _Class(kind, limit)
-            self.groups.append(group)
         if group.members == 0:
+            self.groups.append(group)
             group.progress = 0.0
             group.rate = limit
             group.heap.clear()
@@ -378,6 +380,8 @@ class GlobalMemory:
     def _leave(self, group: _Class) -> None:
         group.members -= 1
         self.demand[group.kind] -= group.cap
+        if group.members == 0:
+            self.groups.remove(group)
 
     def _over(self) -> bool:
         """Return whether the servers are asked for more than they have."""
@@ -391,7 +395,7 @@ class GlobalMemory:
     def _due(self, after: float) -> None:
         """See to it that `_complete` runs when something may be through, `after` cycles from now."""
         now = self.agenda.now
-        due = now + max(math.ceil(after), 1)
+        due = now + (math.ceil(after) if after > 1 else 1)
         if self.scheduled <= now or due < self.scheduled:
             self.scheduled = due
             self.agenda.at(due, RETIRE, -1, self._complete)
@@ -412,8 +416,7 @@ class GlobalMemory:
         elapsed = now - self.last
         if elapsed:
             for group in self.groups:
-                if group.members:
-                    group.progress += group.rate * elapsed
+                group.progress += group.rate * elapsed
             self.last = now
 
     def _settle(self) -> None:
@@ -427,9 +430,8 @@ class GlobalMemory:
         self._advance()
         self.demand = [0.0] * 4  # anew, so that no rounding error piles up
         for group in self.groups:
-            if group.members:
-                self.demand[group.kind] += group.cap * group.members
-                group.rate = group.cap
+            self.demand[group.kind] += group.cap * group.members
+            group.rate = group.cap
         hit, miss, write, direct = self.demand
         self.contended = self._over()
         if hit + miss > self.l2_read:
@@ -441,7 +443,7 @@ class GlobalMemory:
         self._schedule()
 
     def _cap(self, kinds: tuple[int, ...], capacity: float) -> None:
-        users = [group for group in self.groups if group.members and group.kind in kinds]
+        users = [group for group in self.groups if group.kind in kinds]
         level = _water_level(users, capacity)
         for group in users:
             group.rate = min(group.rate, level)
@@ -449,13 +451,12 @@ class GlobalMemory:
     def _schedule(self) -> None:
         soonest = math.inf
         for group in self.groups:
-            if not group.members:
-                continue
             heap = group.heap
             while heap[0][2] != heap[0][3].ticket:
                 heapq.heappop(heap)
             left = (heap[0][0] - group.progress - _EPSILON) / group.rate
-            soonest = min(soonest, left)
+            if left < soonest:
+                soonest = left
         if soonest is not math.inf:
             self._due(soonest)
 
@@ -464,11 +465,9 @@ class GlobalMemory:
         self._advance()
         now = self.agenda.now
         done: list[tuple[int, Port]] = []
-        for group in self.groups:
-            if not group.members:
-                continue
+        for group in self.groups.copy():
             heap = group.heap
-            through = group.progress + _EPSILON * max(1.0, group.progress)
+            through = group.progress + (_EPSILON if group.progress < 1 else _EPSILON * group.progress)
             while heap and (heap[0][0] <= through or heap[0][2] != heap[0][3].ticket):
                 _, _, ticket, port = heapq.heappop(heap)
                 if ticket == port.ticket:

@@ -300,4 +300,5 @@ class Order:
 
 def _join(known: list[int], other: list[int]) -> None:
     for position, value in enumerate(other):
-        known[position] = max(known[position], value)
+        if value > known[position]:
+            known[position] = value

@@ -75,7 +75,8 @@ class PipeQueue:
         while queue:
             item = queue[0]
             head = item.issue
-            head = max(head, self.accept)
+            if head < self.accept:
+                head = self.accept
             item.head = head
             kind = item.kind
             if kind is _WAIT:
@@ -141,7 +142,8 @@ class PipeQueue:
             if item.kind is _SET:
                 core.fire(item, max(item.head, self.landed) + core.set_cycles)
                 continue
-            item.end = max(item.end, self.landed)
+            if item.end < self.landed:
+                item.end = self.landed
             self.landed = item.end
         if self.blocked is not None and self.blocked.kind is _BARRIER and not flying:
             self.blocked = None

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from isa.tensor import GlobalTensor, LocalTensor
 
 _FLAG = Cause.FLAG
+_M = Pipe.M
+_INSTRUCTION, _SET, _WAIT = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG
 
 AHEAD = 256
 """How many items the kernel's Python runs ahead of the scalar unit: enough to make greenlet switches rare."""
@@ -114,6 +116,8 @@ class Program:
         self.core_kind = core.kind
         self.tpipe: Any = None
         self.events = [0] * len(HardEvent)  # ids in use, a bit each
+        self._frame: FrameType | None = None  # the kernel's function that issued last
+        self._places: dict[int, int] = {}  # its call sites by instruction offset
         self._raised: dict[int, int] = {}  # sets less waits of the kernel's own flags, as issued
         self.failure: BaseException | None = None
         self.phase = 0
@@ -174,29 +178,37 @@ class Program:
         """Return the index of the call site: the kernel's frames, innermost first.
 
         `depth` is where the kernel's own frame is expected, counted from here; frames of the simulator that are
-        nearer are passed over.
+        nearer are passed over. While one function of the kernel runs, its callers stand still, so only the
+        place inside it has to be looked up.
         """
-        frame: FrameType | None = sys._getframe(depth)
-        library = self.session.library_code
+        frame = sys._getframe(depth)
+        if frame is self._frame:
+            index = self._places.get(frame.f_lasti)
+            if index is not None:
+                return index
+        return self._find_site(frame)
+
+    def _find_site(self, frame: FrameType | None) -> int:
+        session = self.session
+        library = session.library_code
         while frame is not None and id(frame.f_code) in library:
             frame = frame.f_back
-        first = frame
         if frame is None or frame.f_code is _RUN_CODE:
             return 0
-        key: Any = (
-            id(frame.f_code),
-            frame.f_lasti,
-        )  # ids: a code object's hash goes over all its constants
-        frame = frame.f_back
-        while frame is not None and (code := frame.f_code) is not _RUN_CODE:
+        chain: list[int] = [id(frame.f_code)]  # ids: a code object's hash goes over all its constants
+        caller = frame.f_back
+        while caller is not None and (code := caller.f_code) is not _RUN_CODE:
             if id(code) not in library:
-                key = (key, id(code), frame.f_lasti)
-            frame = frame.f_back
-        index = self.session.site_index.get(key)
+                chain += (id(code), caller.f_lasti)
+            caller = caller.f_back
+        places = session.places.setdefault(tuple(chain), {})
+        index = places.get(frame.f_lasti)
         if index is None:
-            index = self.session.new_site(key, first, _RUN_CODE)
-            if index < 0:  # a frame of the simulator that was not known yet: now it is
-                return self.site(depth + 1)
+            index = session.new_site(frame, _RUN_CODE)
+            if index < 0:  # frames of the simulator that were not known yet: now they are
+                return self._find_site(frame)
+            places[frame.f_lasti] = index
+        self._frame, self._places = frame, places
         return index
 
     def _new(self, pipe: Pipe, kind: Kind, name: str, site: int, *, log: bool = True) -> Item:
@@ -225,13 +237,13 @@ class Program:
         site = self.site(depth)
         if self.auto is not None:
             self.auto.before(call, site)
-        item = self._new(call.pipe, Kind.INSTRUCTION, call.name, site)
+        item = self._new(call.pipe, _INSTRUCTION, call.name, site)
         item.call = call
         if call.bytes:
             item.bytes = call.bytes
         if call.work:
             item.work = (
-                call.work if call.pipe is not Pipe.M else cube_cycles(call, self.session.chip)
+                call.work if call.pipe is not _M else cube_cycles(call, self.session.chip)
             )
         if call.writes:
             target = call.writes[0]
@@ -271,7 +283,7 @@ class Program:
         site = self.site() if site is None else site
         if not self._works[event] and not self._flag_works(event, source, target, "set_flag", site):
             return
-        item = self._new(source, Kind.SET_FLAG, "set_flag", site)
+        item = self._new(source, _SET, "set_flag", site)
         item.event, item.event_id = event, event_id
         if inserted:
             item.inserted = True
@@ -312,7 +324,7 @@ class Program:
             source is target or not self._flag_works(event, source, target, "wait_flag", site)
         ):
             return  # where both pipes are one, the set was a barrier
-        item = self._new(target, Kind.WAIT_FLAG, "wait_flag", site)
+        item = self._new(target, _WAIT, "wait_flag", site)
         item.event, item.event_id = event, event_id
         if cause is not _FLAG:
             item.cause = cause

@@ -68,10 +68,10 @@ class Session:
         self.phases = {"": 0}
         self.cores: list[Core] = []
         self._physical = physical_cores
-        self.site_index: dict[Any, int] = {}
+        self.places: dict[tuple[int, ...], dict[int, int]] = {}  # call sites by the chain of callers
         self.library_code: dict[int, CodeType] = {}
         self._codes: list[CodeType] = []  # kept, so that no id is used again
-        self._places: dict[Site, int] = {self.sites[0]: 0}
+        self._site_index: dict[Site, int] = {self.sites[0]: 0}
         self._library = tuple(str(path) for path in library)
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
         self._queue: list[int] = []
@@ -82,7 +82,7 @@ class Session:
 
     # ---- call sites -------------------------------------------------------------------------
 
-    def new_site(self, key: Any, frame: FrameType | None, root: CodeType) -> int:
+    def new_site(self, frame: FrameType | None, root: CodeType) -> int:
         """Give a call site its index; -1 after learning of frames that belong to the simulator itself."""
         frames = []
         learned = False
@@ -98,11 +98,10 @@ class Session:
         if learned:
             return -1
         site = Site(tuple(frames))
-        index = self._places.get(site)
+        index = self._site_index.get(site)
         if index is None:
-            index = self._places[site] = len(self.sites)
+            index = self._site_index[site] = len(self.sites)
             self.sites.append(site)
-        self.site_index[key] = index
         return index
 
     def where_text(self, site: int) -> str:

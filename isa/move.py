@@ -41,6 +41,7 @@ ROUTES: dict[tuple[Space, Space], Pipe] = {
 """(source, destination) of data_copy and the pipe that does it on the 910B."""
 
 _GM = Space.GM
+_V = Pipe.V
 _TABLES = (Space.BT, Space.FB)
 _PARAMS = (DataCopyParams, *LAYOUT_PARAMS)
 _CORE_OF = {Space.UB: CoreKind.AIV, Space.L1: CoreKind.AIC}
@@ -227,7 +228,7 @@ def data_copy(
 
 def _again(template: Call, dst: Tensor, src: Tensor) -> Call | None:
     """Return a bound copy between the same local bytes with its GM side moved; None where that needs the checks."""
-    if template.pipe is Pipe.V or not template.writes:
+    if template.pipe is _V or not template.writes:
         return template
     if dst.space is _GM:
         gm, known = dst, template.writes[0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from isa.types import DType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class BinaryRepeatParams:
     """Strides of a two-source instruction, in data blocks."""
 
@@ -23,7 +23,7 @@ class BinaryRepeatParams:
     src1_rep_stride: int = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class UnaryRepeatParams:
     """Strides of a one-source instruction, in data blocks."""
 
@@ -33,7 +33,7 @@ class UnaryRepeatParams:
     src_rep_stride: int = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class CopyRepeatParams:
     """Strides of the masked `copy`: between blocks and between repeats, in data blocks."""
 
@@ -43,7 +43,7 @@ class CopyRepeatParams:
     src_repeat_size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class DataCopyParams:
     """`block_count` bursts of `block_len` data blocks with gaps between them, in data blocks.
 
@@ -56,7 +56,7 @@ class DataCopyParams:
     dst_stride: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class DataCopyExtParams:
     """Bursts of `data_copy_pad`: length in bytes; gaps in bytes on the GM side, in data blocks on the UB side."""
 
@@ -67,7 +67,7 @@ class DataCopyExtParams:
     rsv: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class DataCopyPadParams:
     """Padding of `data_copy_pad` GM to UB, in elements of at most 32 bytes a side."""
 
@@ -77,7 +77,7 @@ class DataCopyPadParams:
     padding_value: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class DataCopyPadExtParams:
     """Typed padding of `data_copy_pad` GM to UB, in elements of at most 32 bytes a side."""
 

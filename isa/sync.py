@@ -8,7 +8,14 @@ import numpy as np
 
 from isa.faults import fault
 from isa.stream import ALL_LANES, current
-from isa.types import EVENT_IDS, PIPE_OF_ID, DType, HardEvent, MaskMode, PipeID
+from isa.types import EVENT_IDS, PIPE_OF_ID, DType, HardEvent, MaskMode, Pipe, PipeID
+
+
+_PIPE_S = PipeID.PIPE_S
+# By the number of a PipeID, since an Enum hashes in Python; None stands for all pipes.
+_BARRIER_OF: list[Pipe | None] = [None] * (max(PipeID) + 1)
+for _identity, _pipe in PIPE_OF_ID.items():
+    _BARRIER_OF[_identity] = _pipe
 
 
 def _stream(name: str) -> Any:
@@ -47,13 +54,18 @@ def wait_flag(event: HardEvent, event_id: int = 0) -> None:
 
 def pipe_barrier(pipe: PipeID) -> None:
     """Let later work of a pipe start only after all its earlier work is complete; PIPE_ALL waits for every pipe."""
-    try:
-        pipe = PipeID(pipe)
-    except (ValueError, TypeError):
-        fault("ILLEGAL_PARAM", "pipe", f"pipe_barrier: pipe must be a PipeID such as PIPE_V, got {pipe!r}")
-    if pipe is PipeID.PIPE_S:
+    if type(pipe) is not PipeID:
+        try:
+            pipe = PipeID(pipe)
+        except (ValueError, TypeError):
+            fault(
+                "ILLEGAL_PARAM",
+                "pipe",
+                f"pipe_barrier: pipe must be a PipeID such as PIPE_V, got {pipe!r}",
+            )
+    if pipe is _PIPE_S:
         fault("ILLEGAL_PARAM", "pipe", "pipe_barrier(PIPE_S) is illegal: the scalar unit executes in order anyway")
-    _stream("pipe_barrier").pipe_barrier(None if pipe is PipeID.PIPE_ALL else PIPE_OF_ID[pipe])
+    _stream("pipe_barrier").pipe_barrier(_BARRIER_OF[pipe])
 
 
 def set_vector_mask(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from ascend_sim.program import Program
 
+_BUFFER = Cause.BUFFER
+
 MAX_BLOCKS = 64
 """Blocks that one TPipe manages."""
 
@@ -131,7 +133,7 @@ class TQueBind:
         block.owner.freed_at = None
         block.site = stream.site(2)
         if block.free_id is not None:
-            stream.wait_flag(self.free_event, block.free_id, Cause.BUFFER, site=block.site)
+            stream.wait_flag(self.free_event, block.free_id, _BUFFER, site=block.site)
             stream.release_event(self.free_event, block.free_id)
             block.free_id = None
         return self._tensor(block, dtype)
@@ -197,7 +199,7 @@ class TQueBind:
                 f"enque: {block.owner.label} is {block.state}, only an allocated tensor can be enqueued",
                 self.label,
             )
-        if len(self._filled) >= max(self.depth, 1):
+        if len(self._filled) >= (self.depth or 1):
             fault(
                 "QUEUE",
                 "queue-depth",
