@@ -138,7 +138,7 @@ def test_silent_and_right(seed: int) -> None:
         assert right
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [seed for seed in range(60) if not Plan.of(seed).automatic])
 def test_a_barrier_left_out(seed: int) -> None:
     """Which barrier is needed: 0 with a second input, 1 with a chain, 2 always.
 
@@ -146,8 +146,6 @@ def test_a_barrier_left_out(seed: int) -> None:
     inputs and output have two buffers: with one buffer the flags of that queue lead round from V to V.
     """
     plan = Plan.of(seed)
-    if plan.automatic:
-        pytest.skip("this plan leaves barriers to the compiler")
     tiles = -(-plan.size // plan.tile)
     needed = {
         0: plan.inputs > 1,

@@ -150,6 +150,18 @@ def test_bank_conflicts(places: tuple[int, int, int], extra: int) -> None:
     assert run.stalls()["bank_conflict"] == extra
 
 
+@pytest.mark.xfail(strict=True, reason="the banks of the first repeat are taken for those of all")
+def test_an_operand_that_runs_into_another_bank() -> None:
+    """Banks change every 64 KiB: of 32 repeats the last 16 write into the banks that are read."""
+
+    def kernel(target: int) -> None:
+        asc.adds(local(target, 2048), local(0x14000, 2048), 1.0, 2048)
+
+    apart, into = (instructions(toy_run(kernel, target), "V")[0] for target in (0x8000, 0xF000))
+    assert apart.accept - apart.start == 32
+    assert into.accept - into.start == 32 + 16
+
+
 def test_a_stride_of_eight_blocks_meets_one_group_pair() -> None:
     """Eight blocks 256 bytes apart fall into two groups: four reads each, four cycles a repeat."""
 
