@@ -2,8 +2,9 @@
 
 In README.md and docs/*.md a block marked `python` is run, blocks of one document after another in one namespace; a
 block marked `text` right behind one is what it prints. A python block that begins with `# name.py` is a file that
-later commands use. A block marked `console` has commands (`$ ascend-sim …`, `$ python …`, `$ echo $?`) and what
-they print; a line `…` stands for any lines, and `…` in a line for any text. Blocks marked otherwise are not looked at.
+later commands use. A block marked `console` has commands (`$ ascend-sim …`, `$ python …`, `$ sed …`, `$ echo $?`)
+and what they print; a line `…` stands for any lines, and `…` in a line for any text. Blocks marked otherwise are not
+looked at.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ascend_sim.report.folder import FILES
 from ascend_sim.report.summary import FINDING_KEYS
 from ascend_sim.report.tables import INSTRUCTION_COLUMNS, PIPE_COLUMNS, STALL_COLUMNS
 from ascend_sim.trace import Cause, MemoryCause
+from ops import Context, find_operator
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -91,6 +93,8 @@ class Shell:
         if command == "echo $?":
             return f"{self.code}\n"
         program, *words = shlex.split(command)
+        if program == "sed":
+            return subprocess.check_output(command, shell=True, cwd=self.folder, text=True)
         start = {"ascend-sim": ["-m", "ascend_sim"], "python": []}[program]
         done = subprocess.run(
             [sys.executable, *start, *words],
@@ -395,3 +399,49 @@ def test_every_column_and_file_is_described() -> None:
     assert {*INSTRUCTION_COLUMNS, *PIPE_COLUMNS, *STALL_COLUMNS} <= named
     described = set(re.findall(r"^([\w.]+\.(?:json|csv|html))$", OUTPUT, re.MULTILINE))
     assert set(FILES) == described
+
+
+# ---- CONTRIBUTING and CHANGELOG -------------------------------------------------------------
+
+
+def hunks() -> Iterator[tuple[str, str]]:
+    """Yield the file and the added lines of each hunk in CONTRIBUTING's diffs."""
+    for block in blocks(ROOT / "CONTRIBUTING.md"):
+        if block.language == "diff":
+            for part in block.text.split("+++ b/")[1:]:
+                name, _, rest = part.partition("\n")
+                for hunk in rest.split("@@\n")[1:]:
+                    yield name, "".join(line[1:] for line in hunk.splitlines(keepends=True))
+
+
+@pytest.mark.parametrize(("name", "lines"), list(hunks()))
+def test_the_diffs_of_the_recipes_are_what_stands_in_the_files(name: str, lines: str) -> None:
+    assert lines.strip()
+    assert lines in (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_recipe_of_an_instruction_is_whole() -> None:
+    """Nothing but these files, generated lists and prose knows the instruction of the recipe."""
+    told = {name for name, lines in hunks() if "reciprocal" in lines}
+    folders = ("isa", "ascend_sim", "ops", "configs")
+    knowing = {
+        path.relative_to(ROOT).as_posix()
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in (".py", ".yaml") and re.search(r"\breciprocal\b", path.read_text("utf-8"))
+    }
+    assert told == knowing
+
+
+def test_the_changelog_names_todays_cycles() -> None:
+    """The newest table of golden runs; a changed time needs a line of its own as well."""
+    unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("## Unreleased")[1]
+    rows = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", unreleased, re.MULTILINE))
+    printed = [
+        (ROOT / "examples" / f"{name}.out").read_text(encoding="utf-8")
+        for name in ("01_vector_add", "02_vector_add_flags")
+    ]
+    cycles = re.findall(r"([\d,]+) cycles \(", "".join(printed))
+    assert [count for name, count in rows.items() if "rope_grad" not in name] == cycles
+    run = find_operator("rope_grad").run({}, Context(numerics="off", checks="off"))
+    assert rows["`rope_grad` on its default sizes"] == f"{run.cycles:,}"
