@@ -214,7 +214,7 @@ def data_copy(
     if template is not None:
         call = _again(template, dst, src)
         if call is not None:
-            stream.issue(call)  # type: ignore[union-attr]
+            stream.issue(call)
             return
     stream = _stream("data_copy", dst, src)
     if stream is None:
