@@ -1,4 +1,4 @@
-"""Modes and parameter structures of the vector instructions that rearrange and compare, with pyasc's names and defaults.
+"""Modes and parameter structures of vector instructions that rearrange and compare, with pyasc's names and defaults.
 
 Strides are in 32-byte data blocks unless a field says otherwise.
 """
