@@ -21,6 +21,7 @@ from ascend_sim.lang.system import (
     static_range,
 )
 from ascend_sim.lang.system import kernel_range as range
+from isa.cube import mmad, set_hf32_mode, set_hf32_trans_mode
 from isa.cube_params import (
     CO2Layout,
     DataCopyCO12DstParams,
@@ -37,6 +38,7 @@ from isa.cube_params import (
     QuantModes,
     quant_parameter,
 )
+from isa.fixpipe import fixpipe, set_fix_pipe_pre_quant_flag
 from isa.load import (
     init_const_value,
     load_data,
@@ -275,6 +277,7 @@ __all__ = [
     "duplicate",
     "exp",
     "exp_sub",
+    "fixpipe",
     "float16",
     "float32",
     "float_",
@@ -316,6 +319,7 @@ __all__ = [
     "maxs",
     "min",
     "mins",
+    "mmad",
     "mrg_sort",
     "mrg_sort4",
     "mul",
@@ -346,7 +350,10 @@ __all__ = [
     "select",
     "set_cmp_mask",
     "set_deq_scale",
+    "set_fix_pipe_pre_quant_flag",
     "set_flag",
+    "set_hf32_mode",
+    "set_hf32_trans_mode",
     "set_load_data_boundary",
     "set_load_data_padding_value",
     "set_load_data_repeat",

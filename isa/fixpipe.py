@@ -171,6 +171,13 @@ def _send(
     params: FixpipeParamsV220,
     layout: CO2Layout,
 ) -> None:
+    if workspace is not None and params.quant_pre not in VECTOR_MODES:
+        mode = getattr(params.quant_pre, "name", params.quant_pre)
+        fault(
+            "ILLEGAL_PARAM",
+            "unused-workspace",
+            f"{name}: cbuf_workspace is for the modes that start with V, {mode} has no use for it",
+        )
     if workspace is not None and getattr(workspace, "space", None) is Space.L1:
         workspace = _to_fixpipe_buffer(stream, name, workspace, params)
     gm = dst if isinstance(dst, GlobalTensor) and dst.buffer is not None else None

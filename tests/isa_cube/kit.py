@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ POSITION = {
 }
 
 
+_INDEX = count()
+
+
 def cube(*, exact: bool = False) -> EagerStream:
     """A cube core; `exact` chooses the documented order of additions."""
     stream = EagerStream(SIZES, CoreKind.AIC)
@@ -48,7 +52,9 @@ def gm(array: np.ndarray, name: str = "x") -> GlobalTensor:
     """The array as a GM tensor, written in place."""
     data = array.reshape(-1).view(np.uint8)
     tensor = GlobalTensor()
-    tensor.set_global_buffer(GlobalAddress(GmBuffer(name, data), dtype_of(array.dtype)))
+    tensor.set_global_buffer(
+        GlobalAddress(GmBuffer(name, data, next(_INDEX)), dtype_of(array.dtype))
+    )
     return tensor
 
 
@@ -67,11 +73,11 @@ def put(stream: EagerStream, tensor: LocalTensor, values: Any) -> None:
     stream.memories[tensor.space][tensor.addr : tensor.addr + data.size] = data
 
 
-def get(stream: EagerStream, tensor: LocalTensor, count: int | None = None) -> np.ndarray:
+def get(stream: EagerStream, tensor: LocalTensor, size: int | None = None) -> np.ndarray:
     """Read elements from a tensor's start."""
-    size = tensor.length if count is None else count * tensor.dtype.size
+    length = tensor.length if size is None else size * tensor.dtype.size
     return (
-        stream.memories[tensor.space][tensor.addr : tensor.addr + size]
+        stream.memories[tensor.space][tensor.addr : tensor.addr + length]
         .copy()
         .view(tensor.dtype.numpy)
     )
