@@ -146,6 +146,7 @@ def launch(
         session.run(body)
         if checks != "off":
             coverage |= _look_over(session, addresses, outputs)
+        return finished()
     except KernelError as error:
         if session.log.cycles == 0:
             session.abort()
@@ -159,7 +160,6 @@ def launch(
     finally:
         if collecting:
             gc.enable()
-    return finished()
 
 
 def _kernel_frames(error: BaseException) -> TracebackType | None:

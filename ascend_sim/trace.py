@@ -123,6 +123,23 @@ class Item:
         )
 
 
+def _name_all_attributes() -> None:
+    """Give one item every attribute an item can have.
+
+    CPython lets instances share the layout of their attributes only for names that come up while the first few
+    instances are made; a name that comes later would cost each of its items a dictionary of its own.
+    """
+    item = Item(0, 0, Pipe.S, Kind.INSTRUCTION, "", 0)
+    for name in (
+        "phase", "issue", "head", "start", "accept", "end", "call", "bytes", "work", "event", "event_id", "flag",
+        "cause", "partner", "detailed", "spent", "inserted", "mode",
+    ):  # fmt: skip
+        setattr(item, name, getattr(item, name))
+
+
+_name_all_attributes()
+
+
 @dataclass(slots=True)
 class Stall:
     """The scalar unit of one core stood still from `start` to `end`."""
