@@ -206,6 +206,36 @@ def test_a_tensor_allocated_again_may_be_used() -> None:
     assert toy_run(kernel).findings == []
 
 
+@pytest.mark.xfail(
+    strict=True, reason="what a buffer held before it was allocated again counts as written"
+)
+def test_a_tensor_that_nobody_filled_since_it_was_allocated() -> None:
+    """The second tile's load is missing: what it reads is the first tile's, by luck."""
+
+    def kernel(x: asc.GlobalAddress, tiles: int) -> None:
+        pipe = asc.TPipe()
+        queue, work = asc.TQue(asc.TPosition.VECIN, 1), asc.TBuf()
+        pipe.init_buffer(que=queue, num=1, len=256)
+        pipe.init_buffer(work, 256)
+        for tile in range(2):
+            t = queue.alloc_tensor(asc.float32)
+            if tile < tiles:
+                asc.data_copy(t, window(x), 64)
+            queue.enque(t)
+            t = queue.deque(asc.float32)
+            asc.adds(work.get(asc.float32), t, 1.0, 64)  # here
+            asc.pipe_barrier(asc.PipeID.PIPE_V)
+            queue.free_tensor(t)
+
+    assert toy_run(kernel, floats(64), 2).findings == []
+    (finding,) = toy_run(kernel, floats(64), 1).findings
+    assert (finding.kind, finding.line, finding.bytes) == (
+        "UNINIT",
+        line_of(kernel, "# here"),
+        (0, 256),
+    )
+
+
 def test_a_tensor_that_is_never_freed() -> None:
     def kernel(x: asc.GlobalAddress) -> None:
         pipe = asc.TPipe()
