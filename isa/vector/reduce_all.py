@@ -117,7 +117,8 @@ def reduce_sum(
 ) -> None:
     """dst[0] = sum of `count` elements, or of `repeat_time` repeats under a mask, `src_rep_stride` blocks apart.
 
-    The count form leaves the work buffer alone; the mask form needs one element for each repeat in it.
+    The count form leaves the work buffer alone; the mask form needs one element for each repeat in it,
+    rounded up to a data block, where there are several.
     """
     if check_core("reduce_sum") is None:
         return
@@ -176,8 +177,9 @@ def _sum_of_repeats(
         send("reduce_sum", ("nothing",), lambda: nothing(_SUM, src.dtype, 0))
         return
     size = src.dtype.size
-    _check_work_buffer("reduce_sum", tmp, repeat * size)
-    if repeat == 1:
+    if repeat > 1:
+        _check_work_buffer("reduce_sum", tmp, -(-repeat * size // BLOCK_BYTES) * BLOCK_BYTES)
+    if repeat == 1:  # no need of the work buffer
         _sum_rows(dst, src, lanes, 1, stride)
     else:
         _sum_rows(tmp, src, lanes, repeat, stride)
@@ -304,7 +306,7 @@ def _reduce(
         return
     repeats = sum(part[1] for part in parts)
     areas = _areas(repeats, lanes, src.dtype, index)
-    _check_work_buffer(name, tmp, areas[-1][0] + areas[-1][1] if areas else 0)
+    _check_work_buffer(name, tmp, max((offset + size for offset, size in areas), default=0))
     check_bounds(contiguous(dst, 1 + index), dst, f"{name}: dst", capacity(), _PIPE)
     order = ReduceOrder.ORDER_VALUE_INDEX if index else ReduceOrder.ORDER_ONLY_VALUE
     source = src

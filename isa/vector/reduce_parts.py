@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from isa.instruction import Call, Instruction, register
 from isa.tensor import LocalTensor
 from isa.types import BLOCK_BYTES, BLOCKS_PER_REPEAT, REPEAT_BYTES, Pipe, float16
@@ -17,8 +15,10 @@ from isa.vector.reduce import (
     Shape,
     as_rows,
     bind_reduction,
+    largest,
     nothing,
     send_masked,
+    smallest,
     tree_sum,
 )
 from isa.vector.special import flag_argument, lanes_of
@@ -27,22 +27,22 @@ Array = Any
 _BLOCK_FORMS = "repeat, mask, dst_rep_stride, src_blk_stride, src_rep_stride"
 
 
-def _block_sum(rows: Array) -> Array:
+def _block_sum(rows: Array, active: Array) -> Array:
     """dst = sum of each data block's active lanes: a tree over neighbours, rounded to the operand's type."""
     return tree_sum(rows)
 
 
-def _block_max(rows: Array) -> Array:
+def _block_max(rows: Array, active: Array) -> Array:
     """dst = the largest of each data block's active lanes."""
-    return rows.max(axis=-1)
+    return largest(rows, active)[0]
 
 
-def _block_min(rows: Array) -> Array:
+def _block_min(rows: Array, active: Array) -> Array:
     """dst = the smallest of each data block's active lanes."""
-    return rows.min(axis=-1)
+    return smallest(rows, active)[0]
 
 
-def _pair_sum(rows: Array) -> Array:
+def _pair_sum(rows: Array, active: Array) -> Array:
     """dst = sum of lanes 2k and 2k + 1."""
     return tree_sum(rows)
 
@@ -55,7 +55,6 @@ _SUM = _record("block_reduce_sum", _block_sum)
 _MAX = _record("block_reduce_max", _block_max)
 _MIN = _record("block_reduce_min", _block_min)
 _PAIR = _record("pair_reduce_sum", _pair_sum)
-_NEUTRAL = {_SUM.name: -0.0, _MAX.name: -np.inf, _MIN.name: np.inf, _PAIR.name: -0.0}
 
 
 def _send(
@@ -87,15 +86,14 @@ def _send(
         count = REPEAT_BYTES // src.dtype.size
         results = count // 2 if pair else BLOCKS_PER_REPEAT
         dtype, rows = src.dtype, lanes.repeat
-        kept = shape.active_rows().reshape(rows, results, -1).any(axis=2)
-        fill = _NEUTRAL[name]
+        active = shape.active_rows().reshape(rows, results, -1)
 
         def meaning(values: Array) -> Array:
-            matrix = as_rows(values, rows, dtype, lanes.active, fill)
-            return record.meaning(matrix.reshape(rows, results, -1))
+            matrix = as_rows(values, rows, dtype, lanes.active, -0.0)
+            return record.meaning(matrix.reshape(rows, results, -1), active)
 
         step = stride * results * dtype.size
-        return bind_reduction(record, dst, shape, step, results, dtype, meaning, kept)
+        return bind_reduction(record, dst, shape, step, results, dtype, meaning, active.any(axis=2))
 
     set_mask = flag_argument(name, "is_set_mask", is_set_mask)
     key = (repeat, dst_rep_stride, src_blk_stride, src_rep_stride, set_mask)

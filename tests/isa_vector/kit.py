@@ -6,6 +6,7 @@ write shows as well as a wrong value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -134,7 +135,7 @@ def seeds() -> st.SearchStrategy[int]:
 def same_value(a: Any, b: Any) -> bool:
     """Equal as values: NaN equals NaN, -0 equals 0."""
     wide_a, wide_b = float(a), float(b)
-    return wide_a == wide_b or (wide_a != wide_a and wide_b != wide_b)
+    return wide_a == wide_b or (math.isnan(wide_a) and math.isnan(wide_b))
 
 
 def junk() -> Iterator[Any]:
