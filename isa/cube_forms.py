@@ -86,6 +86,20 @@ class CubeCall(Call):
         return call
 
 
+class LoadCall(Call):
+    """A call that only moves elements: garbage in the source arrives as garbage and harms nobody by itself.
+
+    A load takes whole fractals, with rows of L1 that nothing has written where the tile has a tail; what counts is
+    whether a later instruction uses them.
+    """
+
+    __slots__ = ()
+
+    def arrives(self, written: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which destination elements hold a value, from which source elements do (in the accesses' shapes)."""
+        return np.asarray(self.meaning(written)).reshape(self.writes[0].shape)
+
+
 def stream_of(name: str) -> Any:
     """Return the current stream; fault outside a kernel."""
     stream = current.get(None)
@@ -262,10 +276,12 @@ def lanes_of(shape: tuple[int, ...], inside: Callable[..., Any]) -> NDArray[np.b
     return None if lanes.all() else np.ascontiguousarray(lanes)
 
 
-def poison(shape: tuple[int, ...], dtype: DType) -> Array:
-    """Return an array of 0xFF bytes: what stands where the hardware's result is not defined."""
-    count = int(np.prod(shape)) * dtype.size
-    return np.full(count, 0xFF, np.uint8).view(dtype.numpy).reshape(shape)
+def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an array of 0xFF bytes, what stands where the hardware's result is not defined (of flags: False)."""
+    if dtype == np.bool_:
+        return np.zeros(shape, np.bool_)
+    count = int(np.prod(shape)) * dtype.itemsize
+    return np.full(count, 0xFF, np.uint8).view(dtype).reshape(shape)
 
 
 def blocks(size: int, unit: int) -> int:
@@ -318,4 +334,4 @@ def load_call(
     """Return a load of whole fractals as a call; its payload is what arrives."""
     payload = target.elements * target.dtype.size
     cost = ("data_copy_l1", "any") if pipe is Pipe.MTE2 else ("mte1", target.space.name.lower())
-    return Call(record, pipe, (source,), (target,), meaning, payload=payload, cost=cost)
+    return LoadCall(record, pipe, (source,), (target,), meaning, payload=payload, cost=cost)

@@ -17,7 +17,6 @@ from isa.cube_forms import (
     access_of,
     blocks,
     check,
-    lanes_of,
     load_call,
     operand,
     poison,
@@ -93,8 +92,7 @@ def bind_3d(
     call = load_call(record, pipe, source, target, meaning)
     call.extra = f"3d:{rows}x{columns} from {first_row}/{first_column} of {pixels}x{channels}"
     call.extra += ",transpose" if transposed else ""
-    if padding is not None:
-        call.undefined = (access_of(dst, target.shape, target.strides, lanes=padding),)
+    call.undefined = padding
     return call
 
 
@@ -158,8 +156,8 @@ def _check_part(
 
 def _unfolded(
     dst: LocalTensor, rows: int, groups: int, c0: int, columns: int, transposed: bool
-) -> tuple[Access, Any, Any]:
-    """Return destination, meaning and padding (the lanes without a value) of a 3D load of a plain matrix.
+) -> tuple[Access, Any, tuple[Access, ...]]:
+    """Return destination, meaning and padding (elements without a value) of a 3D load of a plain matrix.
 
     `rows` pixels by `groups` groups of `c0` channels. Transposed: channels become rows, in ZZ for L0A and
     in ZN for L0B, which differ in the order of the fractals only.
@@ -181,20 +179,23 @@ def _unfolded(
         if transposed:
             matrix = matrix.T[: real[0]]
         if padded != real:
-            whole_matrix = poison(padded, dst.dtype)
+            whole_matrix = poison(padded, matrix.dtype)
             whole_matrix[: real[0], : real[1]] = matrix
             matrix = whole_matrix
         return matrix.reshape(height, FRACTAL_ROWS, width, c0).transpose(order).copy()
 
     step = FRACTAL_BYTES * shape[1]
     strides = (step, FRACTAL_BYTES, BLOCK_BYTES, size)
-    full = (*shape, FRACTAL_ROWS, c0)
-    target = access_of(dst, full, strides)
-    if padded == real:
-        return target, meaning, None
-
-    def outside(i: Any, j: Any, r: Any, c: Any) -> Any:
-        block_row, block_column = (j, i) if by_columns else (i, j)
-        return (block_row * FRACTAL_ROWS + r >= real[0]) | (block_column * c0 + c >= real[1])
-
-    return target, meaning, lanes_of(full, outside)
+    target = access_of(dst, (*shape, FRACTAL_ROWS, c0), strides)
+    down, across = (FRACTAL_BYTES, step) if by_columns else (step, FRACTAL_BYTES)
+    last_row, last_column = real[0] - (height - 1) * FRACTAL_ROWS, real[1] - (width - 1) * c0
+    padding = []
+    if last_row < FRACTAL_ROWS:
+        skip = (height - 1) * down + last_row * BLOCK_BYTES
+        tail = (width, FRACTAL_ROWS - last_row, c0)
+        padding.append(access_of(dst, tail, (across, BLOCK_BYTES, size), skip))
+    if last_column < c0:
+        skip = (width - 1) * across + last_column * size
+        tail = (height, FRACTAL_ROWS, c0 - last_column)
+        padding.append(access_of(dst, tail, (down, BLOCK_BYTES, size), skip))
+    return target, meaning, tuple(padding)

@@ -136,6 +136,15 @@ def test_nd2nz_of_nothing_does_nothing(field: str) -> None:
         assert stream.issued[-1].writes == ()
 
 
+def test_strides_of_a_single_group_and_row_may_be_zero() -> None:
+    a = numbers(2, 16, float16)
+    with cube() as stream:
+        target = local(Space.L1, float16, 16)
+        data_copy(target, gm(a), Nd2NzParams(1, 1, 16, 0, 0, 0, 0, 0))
+        assert bits(get(stream, target)) == bits(a)
+        assert stream.issued[-1].lint is None
+
+
 def test_nd2nz_that_overwrites_itself_is_told() -> None:
     with cube() as stream:
         params = Nd2NzParams(1, 16, 32, 0, 32, 1, 1, 0)  # the column groups one block apart
