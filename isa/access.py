@@ -27,15 +27,16 @@ GM_PLACE = 100
 class Access:
     """The bytes that one operand touches: element (i, j, …) lies at base + Σ index · stride.
 
-    `shape` and `strides` (bytes) are the counts, outermost first; `lanes`, where not None, is a boolean
-    array of the trailing axes that says which elements take part. `low` and `high` bound the bytes, `place`
-    numbers the memory or allocation.
+    `shape` and `strides` (bytes, not negative) are the counts, outermost first; `lanes`, where not None, is a
+    boolean array of the trailing axes that says which elements take part. `low` and `high` bound the bytes of the
+    elements that take part, `place` numbers the memory or allocation. `contiguous` says that these bytes are all
+    of `low` to `high`; `layered` that rows of the outermost axis share bytes, so that a later row overwrites an
+    earlier one.
     """
 
     __slots__ = (
-        "base", "buffer", "contiguous", "dtype", "high", "lanes", "low", "name", "origin", "owner", "place",
-        "ranges_cache",
-        "shape", "space", "strides",
+        "base", "buffer", "contiguous", "dtype", "high", "lanes", "layered", "low", "name", "origin", "owner",
+        "place", "ranges_cache", "shape", "space", "strides",
     )  # fmt: skip
 
     def __init__(
@@ -58,22 +59,46 @@ class Access:
         self.dtype = dtype
         self.lanes = lanes
         self.low = base
-        high = base + dtype.size
-        for count, stride in zip(shape, strides, strict=True):
-            high += (count - 1) * stride
-        self.high = high
-        self.contiguous = lanes is None and high - base == dtype.size * _product(shape) and 0 not in strides
+        self.high = base + dtype.size
+        if lanes is None and len(shape) == 1:  # the usual form
+            self.high += (shape[0] - 1) * strides[0]
+            self.contiguous = strides[0] <= dtype.size or shape[0] == 1
+            self.layered = False
+        else:
+            self._bound()
         self.ranges_cache: NDArray[np.int64] | None = None
         self.origin = self  # the access whose pattern this one repeats
+
+    def _bound(self) -> None:
+        """Set the extent, from the elements that take part, and what follows from the strides."""
+        size = self.dtype.size
+        first, last = 0, 0
+        outer = len(self.shape)
+        if self.lanes is not None:
+            outer -= self.lanes.ndim
+            active = np.nonzero(self.lanes)
+            offsets = np.zeros(len(active[0]), np.int64)
+            for index, stride in zip(active, self.strides[outer:], strict=True):
+                offsets += index * stride
+            first, last = int(offsets.min()), int(offsets.max())
+        for count, stride in zip(self.shape[:outer], self.strides[:outer], strict=True):
+            last += (count - 1) * stride
+        self.low = self.base + first
+        self.high = self.base + last + size
+        self.contiguous = self.lanes is None and _gapless(self.shape, self.strides, size)
+        row = size
+        for count, stride in zip(self.shape[1:], self.strides[1:], strict=True):
+            row += (count - 1) * stride
+        self.layered = self.shape[0] > 1 and self.strides[0] < row
 
     def moved(self, base: int) -> Access:
         """Return the same pattern from another base in the same memory."""
         other = Access.__new__(Access)
         shift = base - self.base
-        other.space, other.buffer, other.owner, other.name = self.space, self.buffer, self.owner, self.name
-        other.base, other.shape, other.strides, other.dtype = base, self.shape, self.strides, self.dtype
-        other.place = self.place
-        other.lanes, other.contiguous = self.lanes, self.contiguous
+        other.space, other.buffer, other.place = self.space, self.buffer, self.place
+        other.owner, other.name, other.dtype = self.owner, self.name, self.dtype
+        other.base, other.shape, other.strides = base, self.shape, self.strides
+        other.lanes, other.contiguous, other.layered = self.lanes, self.contiguous, self.layered
         other.low, other.high = self.low + shift, self.high + shift
         other.ranges_cache = None
         other.origin = self.origin
@@ -125,15 +150,19 @@ class Access:
 
     def overlaps(self, other: Access) -> bool:
         """Return whether the two accesses share a byte."""
-        if self.low >= other.high or other.low >= self.high or self.buffer is not other.buffer:
+        if self.low >= other.high or other.low >= self.high:
+            return False
+        if self.place != other.place or self.buffer is not other.buffer:
             return False
         if self.contiguous and other.contiguous:
             return True
         return ranges_overlap(self.ranges(), other.ranges())
 
     def covers(self, other: Access) -> bool:
-        """Return whether this access certainly touches every byte of the other one."""
+        """Return whether this access certainly touches every byte of the other one; False may mean unknown."""
         if self.low > other.low or self.high < other.high:
+            return False
+        if self.place != other.place or self.buffer is not other.buffer:
             return False
         return self.contiguous or (
             self.base == other.base
@@ -154,6 +183,17 @@ def _product(counts: tuple[int, ...]) -> int:
     return result
 
 
+def _gapless(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+    """Return whether elements of `size` bytes at all sums of index · stride leave no byte out."""
+    run = size
+    for stride, count in sorted(zip(strides, shape, strict=True)):
+        if count > 1:
+            if stride > run:
+                return False
+            run += stride * (count - 1)
+    return True
+
+
 def merge_ranges(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the union of byte ranges (rows of first, past last) as sorted, disjoint, non-adjacent rows."""
     if len(ranges) <= 1:
@@ -171,7 +211,9 @@ def merge_ranges(ranges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def ranges_overlap(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
     """Return whether two sorted, disjoint lists of ranges share a byte."""
-    position = np.searchsorted(a[:, 1], b[:, 0], side="right")  # first range of a that ends past b's start
+    position = np.searchsorted(
+        a[:, 1], b[:, 0], side="right"
+    )  # first range of a that ends past b's start
     inside = position < len(a)
     return bool(np.any(a[position[inside], 0] < b[inside, 1]))
 
@@ -190,7 +232,9 @@ def intersect_ranges(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.i
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-def contiguous(tensor: GlobalTensor | LocalTensor, count: int, dtype: DType | None = None) -> Access:
+def contiguous(
+    tensor: GlobalTensor | LocalTensor, count: int, dtype: DType | None = None
+) -> Access:
     """Return `count` elements from the tensor's start, side by side."""
     dtype = tensor.dtype if dtype is None else dtype
     base = tensor.offset if tensor.space is Space.GM else tensor.addr  # type: ignore[union-attr]
@@ -227,48 +271,71 @@ def repeats(
 
 
 def check_bounds(
-    access: Access, tensor: GlobalTensor | LocalTensor, what: str, capacity: int, pipe: str, hint: str = ""
+    access: Access,
+    tensor: GlobalTensor | LocalTensor,
+    what: str,
+    capacity: int,
+    pipe: str,
+    hint: str = "",
 ) -> None:
     """Fault when the access leaves its tensor, its memory or its GM allocation.
 
     `what` is the instruction and operand for the message ("add: dst"); `capacity` the memory's bytes.
     """
+    check_extent(access.low, access.high, tensor, what, capacity, pipe, hint)
+
+
+def check_extent(
+    low: int,
+    high: int,
+    tensor: GlobalTensor | LocalTensor,
+    what: str,
+    capacity: int,
+    pipe: str,
+    hint: str = "",
+) -> None:
+    """Fault when bytes `low` to `high` leave the tensor, its memory or its GM allocation; see `check_bounds`."""
     if tensor.space is Space.GM:
-        buffer = tensor.buffer  # type: ignore[union-attr]
-        if access.low < 0 or access.high > buffer.nbytes:
-            fault(
-                "BOUNDS",
-                "gm-out-of-bounds",
-                f"{what} {tensor.name} touches bytes {access.low} to {access.high} of a GM allocation of "
-                f"{buffer.nbytes} bytes: {max(access.high - buffer.nbytes, -access.low)} bytes outside. "
-                f"Shorten the copy or move its start{hint}",
-                tensor.name,
-                (access.low, access.high),
-                pipe,
-            )
-        end = tensor.offset + tensor.length  # type: ignore[union-attr]
+        start = tensor.offset  # type: ignore[union-attr]
+        _check_allocation(low, high, tensor, what, pipe, hint)
     else:
-        if access.high > capacity:
+        start = tensor.addr  # type: ignore[union-attr]
+        if high > capacity:
+            name = tensor.space.name
             fault(
                 "BOUNDS",
                 "memory-out-of-bounds",
-                f"{what} {tensor.name} touches {tensor.space.name} bytes {access.low} to {access.high}; "
-                f"{tensor.space.name} has {capacity} bytes, so {access.high - capacity} are outside{hint}",
+                f"{what} {tensor.name} touches {name} bytes {low} to {high}; {name} has {capacity} bytes, so "
+                f"{high - capacity} are outside{hint}",
                 tensor.name,
-                (access.low, access.high),
+                (low, high),
                 pipe,
             )
-        end = tensor.addr + tensor.length  # type: ignore[union-attr]
-    if access.high > end:
-        start = access.low
-        limit = end - start
+    end = start + tensor.length
+    if high > end:
+        room = max(tensor.length, 0)
         fault(
             "BOUNDS",
             "tensor-out-of-bounds",
-            f"{what} {tensor.name} touches {access.high - access.low} bytes from its start, the tensor has "
-            f"{max(limit, 0)} ({max(limit, 0) // tensor.dtype.size} elements of {tensor.dtype}): "
-            f"{access.high - end} bytes too many{hint}",
+            f"{what} {tensor.name} touches {high - start} bytes from its start, the tensor has {room} "
+            f"({room // tensor.dtype.size} elements of {tensor.dtype}): {high - end} bytes too many{hint}",
             tensor.name,
-            (access.low, access.high),
+            (low, high),
+            pipe,
+        )
+
+
+def _check_allocation(
+    low: int, high: int, tensor: GlobalTensor | LocalTensor, what: str, pipe: str, hint: str
+) -> None:
+    size: int = tensor.buffer.nbytes  # type: ignore[union-attr]
+    if low < 0 or high > size:
+        fault(
+            "BOUNDS",
+            "gm-out-of-bounds",
+            f"{what} {tensor.name} touches bytes {low} to {high} of a GM allocation of {size} bytes: "
+            f"{max(high - size, -low)} bytes outside. Shorten the copy or move its start{hint}",
+            tensor.name,
+            (low, high),
             pipe,
         )

@@ -11,7 +11,7 @@ from typing import NoReturn
 from isa.stream import current
 
 
-class IsaFault(Exception):  # noqa: N818  the hardware's word
+class IsaFault(Exception):
     """An instruction got what it does not take. `kind` and `code` classify it as a finding does."""
 
     def __init__(

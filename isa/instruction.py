@@ -7,6 +7,7 @@ simulator prices it once (`price`) and may issue it many times.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,9 @@ class Instruction:
     """One instruction of the 910B.
 
     `pipe` is None where it depends on the operands. `cost` names the price class in the chip file. `dtypes` are
-    the element types that the hardware takes (of the destination). `meaning` maps the sources' values to
-    the destination's.
+    the element types that the hardware takes (sources and destination alike, but for `widening`, the (source,
+    destination) pairs taken besides). `meaning` maps the sources' values to the destination's. `accumulates`
+    says that dst may be a source too, `folds` for which types all repeats may gather in one block of dst.
     """
 
     name: str
@@ -39,11 +41,13 @@ class Instruction:
     meaning: Callable[..., Any]
     forms: str
     accumulates: bool = False
+    folds: tuple[DType, ...] = ()
+    widening: tuple[tuple[DType, DType], ...] = ()
 
     @property
     def doc(self) -> str:
-        """What the instruction does, in one sentence."""
-        return (self.meaning.__doc__ or "").strip()
+        """What the instruction does: the meaning's docstring."""
+        return inspect.cleandoc(self.meaning.__doc__ or "")
 
 
 REGISTRY: dict[str, Instruction] = {}
@@ -63,12 +67,13 @@ class Call:
 
     `reads` and `writes` are the bytes; `work` counts repeats (V) or fractal cycles (M), `bytes` the payload of a
     move; `geometry` lists for each vector operand (is a write, address, block stride, repeat stride, blocks),
-    in bytes; `cost` is the price class and the type it is looked up with.
+    in bytes; `cost` is the price class and the type it is looked up with; `mask` the (low, high) words that the
+    instruction leaves in the vector mask register, None where it does not touch it.
     """
 
     __slots__ = (
-        "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "meaning", "name", "pipe",
-        "price", "reads", "template", "undefined", "work", "writes",
+        "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "mask", "meaning", "name",
+        "pipe", "price", "reads", "template", "undefined", "work", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -97,10 +102,9 @@ class Call:
         self.geometry = geometry
         self.extra = extra
         self.cache_mode = CacheMode.CACHE_MODE_NORMAL
-        self.lint: tuple[str, str, str] | None = (
-            None  # (kind, code, message): legal, but hardly meant
-        )
+        self.lint: tuple[str, str, str] | None = None  # (kind, code, message): hardly meant
         self.undefined: tuple[Access, ...] = ()  # bytes written with values that must not be used
+        self.mask: tuple[int, int] | None = None
         self.template = self  # the call that this one repeats at another GM address
         self.price: Any = None  # set once by whoever knows time
 
@@ -110,7 +114,12 @@ class Call:
         call.instruction, call.name, call.pipe = self.instruction, self.name, self.pipe
         call.reads, call.writes = (self.reads, (gm,)) if write else ((gm,), self.writes)
         call.meaning, call.work, call.bytes = self.meaning, self.work, self.bytes
-        call.cost, call.geometry, call.extra = self.cost, self.geometry, self.extra
+        call.cost, call.geometry, call.extra, call.mask = (
+            self.cost,
+            self.geometry,
+            self.extra,
+            self.mask,
+        )
         call.cache_mode, call.lint, call.undefined = self.cache_mode, self.lint, self.undefined
         call.template, call.price = self, None
         return call
@@ -142,15 +151,13 @@ class Call:
         view = access.view(
             access.buffer.data if access.buffer is not None else memories[access.space]
         )
-        if access.lanes is None:
-            view[...] = (
-                result
-                if np.shape(result) == view.shape or np.ndim(result) == 0
-                else result.reshape(view.shape)
-            )
+        if np.ndim(result) and result.shape != view.shape:
+            result = result.reshape(view.shape)
+        if access.layered:
+            _write_in_order(view, result, access.lanes)
+        elif access.lanes is None:
+            view[...] = result
         else:
-            if np.shape(result) != view.shape and np.ndim(result) != 0:
-                result = result.reshape(view.shape)
             np.copyto(view, result, where=access.lanes)
 
     def detail(self) -> str:
@@ -167,6 +174,14 @@ class Call:
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.detail()}>"
+
+
+def _write_in_order(view: NDArray[Any], result: Any, lanes: NDArray[np.bool_] | None) -> None:
+    """Write repeat by repeat where repeats share bytes: the later one stays, which numpy does not promise."""
+    rows = np.broadcast_to(result, view.shape)
+    for row in range(len(view)):
+        where = True if lanes is None else lanes[row] if lanes.ndim == view.ndim else lanes
+        np.copyto(view[row], rows[row], where=where)
 
 
 def _place(access: Access) -> str:

@@ -1,12 +1,16 @@
 """Numbers as the storage types hold them: one rounding an instruction, nearest even.
 
-float16 sums, differences, products, quotients and square roots are correctly rounded by numpy itself, so
-they are used as they are. Transcendental functions go through float64 and round once: numpy's own float16
-versions depend on the host's processor in the last bit. bfloat16 has no arithmetic on the 910B.
+float16 sums, differences, products, quotients and square roots are correctly rounded by numpy itself; large arrays go
+through float32, which gives the same bits sooner. Transcendental functions go through float64 and round once: numpy's
+own float16 versions depend on the host's processor in the last bit. bfloat16 has no arithmetic on the 910B. Integer
+sums and products wrap around.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +22,35 @@ if TYPE_CHECKING:
 
 Array = Any
 
-_WIDE16: NDArray[np.float32] = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+MANY = 1500
+"""From about so many elements on, the detour through float32 is the faster way."""
+
+_HALVES = np.arange(65536, dtype=np.uint16).view(np.float16)
+_WIDE16: NDArray[np.float32] = _HALVES.astype(np.float32)
 """float32 value of every float16 bit pattern: the table look-up is faster than numpy's cast."""
+
+_EXPONENT = 0xFF << 23
+_LEAST_EXPONENT = (127 - 14) << 23  # of the smallest normal float16
+_PAST_EXPONENT = (127 + 16) << 23  # beyond the largest finite float16
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number: a Python or numpy integer or float, a bfloat16, no bool."""
+    return not isinstance(value, bool) and (
+        isinstance(value, (int, float, np.integer, np.floating))
+        or type(value) is bfloat16.numpy.type
+    )
+
+
+def round_scalar(value: float, dtype: DType) -> Any:
+    """Return a float64 rounded once, nearest even, to a floating type; overflow gives infinity."""
+    with np.errstate(all="ignore"):
+        if dtype is not bfloat16:
+            return np.array(value).astype(dtype.numpy)[()]
+        wide = np.float32(value)  # ml_dtypes goes through float32 too, but rounds to nearest there
+        if math.isfinite(value) and float(wide) != value and wide.view(np.uint32) % 2 == 0:
+            wide = np.nextafter(wide, np.float32(math.copysign(np.inf, value - float(wide))))
+        return np.array(wide).astype(dtype.numpy)[()]
 
 
 def widen(values: Array) -> Array:
@@ -31,48 +62,134 @@ def widen(values: Array) -> Array:
     return values
 
 
-def through_float64(function: Any) -> Any:
-    """Return `function` computed in float64 and rounded once to the operand's type."""
+def to_float16(values: NDArray[np.float32]) -> NDArray[np.float16]:
+    """Round float32 to float16, nearest even, with numpy's own bits: overflow gives infinity, NaN keep their kind.
+
+    Adding 2^13 times a value's power of two makes float32 round at float16's last place; the sum's low bits are the
+    result's. Below the smallest normal number that place stays where it is.
+    """
+    if values.size < MANY or np.isnan(values).any():
+        return values.astype(np.float16)
+    bits = values.view(np.uint32)
+    exponent = bits & np.uint32(_EXPONENT)
+    np.maximum(exponent, np.uint32(_LEAST_EXPONENT), out=exponent)
+    np.minimum(exponent, np.uint32(_PAST_EXPONENT), out=exponent)
+    exponent += np.uint32(13 << 23)
+    total = np.abs(values)
+    total += exponent.view(np.float32)
+    half = total.view(np.uint32)
+    half -= exponent
+    exponent >>= np.uint32(13)
+    half += exponent
+    half -= np.uint32(126 << 10)
+    np.minimum(half, np.uint32(0x7C00), out=half)
+    sign = bits >> np.uint32(16)
+    sign &= np.uint32(0x8000)
+    half |= sign
+    return half.astype(np.uint16).view(np.float16)
+
+
+def once_rounded(function: Callable[..., Array], *values: Array) -> Array:
+    """Return a sum, difference, product, quotient or root in the operands' type, rounded once.
+
+    float32's 24 bits are enough for float16's 11 that rounding twice gives what rounding once does.
+    """
+    if values[0].dtype != np.float16 or values[0].size < MANY:
+        return function(*values)
+    wide = function(*[widen(value) for value in values])
+    if np.isnan(wide).any():
+        return function(*values)  # which of two NaN stays is numpy's choice
+    return to_float16(wide)
+
+
+def through_float64(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return `function` computed in float64 and rounded once to the operand's type.
+
+    float16 operands look up a table of all results.
+    """
+
+    def exact(values: Array) -> Array:
+        return function(values.astype(np.float64)).astype(values.dtype)
+
+    @cache
+    def table() -> Array:
+        with np.errstate(all="ignore"):
+            return exact(_HALVES)
 
     def rounded(values: Array) -> Array:
-        return function(values.astype(np.float64)).astype(values.dtype)
+        if values.dtype != np.float16 or values.size < MANY:
+            return exact(values)
+        return np.take(table(), values.view(np.uint16), mode="clip")
 
     return rounded
 
 
 def maximum(a: Array, b: Array) -> Array:
     """Return the larger of two arrays, numpy's `maximum` bit for bit (NaN wins, first operand on ties)."""
-    if a.dtype != np.float16:
+    if a.dtype != np.float16 or a.size < MANY:
         return np.maximum(a, b)
-    wide = widen(a)
-    return np.where((wide >= widen(b)) | (wide != wide), a.view(np.uint16), b.view(np.uint16)).view(np.float16)
+    return _extreme(np.maximum, a, b, first=0x8000, second=0)
 
 
 def minimum(a: Array, b: Array) -> Array:
     """Return the smaller of two arrays, numpy's `minimum` bit for bit (NaN wins, first operand on ties)."""
-    if a.dtype != np.float16:
+    if a.dtype != np.float16 or a.size < MANY:
         return np.minimum(a, b)
-    wide = widen(a)
-    return np.where((wide <= widen(b)) | (wide != wide), a.view(np.uint16), b.view(np.uint16)).view(np.float16)
+    return _extreme(np.minimum, a, b, first=0, second=0x8000)
 
 
-def fused_multiply_add(a: Array, b: Array, c: Array, dtype: DType) -> Array:
-    """Return a · b + c rounded once to `dtype` (float16 or float32).
+def _extreme(function: Any, a: Array, b: Array, *, first: int, second: int) -> Array:
+    """Compare float16 as integers; `first`, `second`: the zeros of which that would take the second operand."""
+    bits_a, bits_b = a.view(np.uint16), b.view(np.uint16)
+    magnitude = np.uint16(0x7FFF)
+    if np.any((bits_a & magnitude) > 0x7C00) or np.any((bits_b & magnitude) > 0x7C00):
+        return function(a, b)
+    result = _ordered(function(_ordered(bits_a.view(np.int16)), _ordered(bits_b.view(np.int16))))
+    zeros = (bits_a == first) & (bits_b == second)
+    if zeros.any():
+        result[zeros] = np.uint16(first).view(np.int16)
+    return result.view(np.float16)
 
-    The product of two such values is exact in float64. The sum is rounded to odd there, so that the final rounding
-    is the only one that shows.
+
+def _ordered(bits: NDArray[np.int16]) -> NDArray[np.int16]:
+    """Map float16 bits to integers of the same order, and back."""
+    flip = bits >> np.int16(15)
+    flip &= np.int16(0x7FFF)
+    flip ^= bits
+    return flip
+
+
+def relu(values: Array) -> Array:
+    """Return max(values, 0): -0 becomes +0, NaN stays NaN."""
+    if values.dtype != np.float16:
+        return np.maximum(values, 0) + values.dtype.type(0)
+    bits = values.view(np.uint16)
+    positive = np.maximum(bits.view(np.int16), 0).view(np.uint16)  # the sign bit makes it negative
+    nan = bits > 0xFC00
+    if nan.any():
+        positive = np.where(nan, bits, positive)
+    return positive.view(np.float16)
+
+
+def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """Return a · b + c in c's type (float16 or float32), rounded once.
+
+    The product of two such values is exact in float64. With float16 throughout, the sum is as good as exact there:
+    where it needs more than 53 bits, the product is far too small to matter. With float32 the sum is rounded
+    to odd, so that the final rounding is the only one that shows.
     """
-    product = a.astype(np.float64) * b.astype(np.float64)
-    addend = c.astype(np.float64)
+    product = widen(a).astype(np.float64) * widen(b).astype(np.float64)
+    addend = widen(c).astype(np.float64)
     total = product + addend
+    if c.dtype == np.float16:
+        return total.astype(np.float16)
     rest = total - product
     error = (product - (total - rest)) + (addend - rest)
-    bits = total.view(np.int64) if total.ndim else np.array(total).view(np.int64)
-    inexact = (error != 0) & np.isfinite(total) & ((bits & 1) == 0)
+    inexact = (error != 0) & np.isfinite(total) & ((total.view(np.int64) & 1) == 0)
     if np.any(inexact):
         toward = np.where(error > 0, np.inf, -np.inf)
         total = np.where(inexact, np.nextafter(total, toward), total)
-    return total.astype(dtype.numpy)
+    return total.astype(c.dtype)
 
 
 def round_to_integral(values: NDArray[np.float64], mode: RoundMode) -> NDArray[np.float64]:
@@ -92,7 +209,11 @@ def round_to_integral(values: NDArray[np.float64], mode: RoundMode) -> NDArray[n
 
 def _narrow_toward_zero(values: NDArray[np.float64], dtype: DType) -> Array:
     """Return the 16-bit value nearest to zero's side of each float64; infinities and NaN stay."""
-    nearest = values.astype(np.float32).astype(dtype.numpy) if dtype is bfloat16 else values.astype(dtype.numpy)
+    nearest = (
+        values.astype(np.float32).astype(dtype.numpy)
+        if dtype is bfloat16
+        else values.astype(dtype.numpy)
+    )
     wide = nearest.astype(np.float64)
     too_far = np.abs(wide) > np.abs(values)
     bits = nearest.view(np.uint16)
@@ -105,7 +226,7 @@ def narrow(values: Array, dtype: DType, mode: RoundMode) -> Array:
     NONE and RINT are nearest even. ODD truncates and sets the last bit where that was inexact.
     """
     if mode in (RoundMode.CAST_NONE, RoundMode.CAST_RINT):
-        return values.astype(dtype.numpy)
+        return to_float16(values) if dtype is float16 else values.astype(dtype.numpy)
     exact = values.astype(np.float64)
     truncated = _narrow_toward_zero(exact, dtype)
     bits = truncated.view(np.uint16)
@@ -136,15 +257,16 @@ def _midpoint(bits: NDArray[np.uint16], dtype: DType) -> NDArray[np.float64]:
 def to_integer(values: Array, dtype: DType, mode: RoundMode) -> Array:
     """Round to a whole number in the given mode and saturate to an integer type; NaN gives 0."""
     limits = np.iinfo(dtype.numpy)
-    if np.issubdtype(values.dtype, np.integer):
-        return np.clip(values, limits.min, limits.max).astype(dtype.numpy)
-    exact = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    rounded = round_to_integral(exact, mode)
-    high = float(limits.max)
-    inside = np.clip(rounded, float(limits.min), high if high <= 2**53 else 0.0 + 2.0**62)
-    result = inside.astype(dtype.numpy)
-    if high > 2**53:  # int64: the largest value has no exact float64
-        result = np.where(rounded >= 2.0**63, limits.max, np.clip(rounded, -(2.0**63), 2.0**63 - 1024).astype(np.int64))
+    if values.dtype.kind in "iu":
+        own = np.iinfo(values.dtype)
+        low, high = max(limits.min, own.min), min(limits.max, own.max)
+        return np.clip(values, low, high).astype(dtype.numpy)
+    exact = values.astype(np.float64)
+    rounded = round_to_integral(np.where(np.isnan(exact), 0.0, exact), mode)
+    last = np.nextafter(float(limits.max), 0.0) if dtype.size == 8 else float(limits.max)
+    result = np.clip(rounded, float(limits.min), last).astype(dtype.numpy)
+    if dtype.size == 8:  # its largest value has no exact float64
+        result[rounded > last] = limits.max
     return result
 
 
@@ -167,7 +289,9 @@ def cast(values: Array, target: DType, mode: RoundMode) -> Array:
 
 def _integer_to_float(values: Array, target: DType, mode: RoundMode) -> Array:
     if target is float16:
-        return narrow(values.astype(np.float32), target, mode)  # only 8- and 16-bit sources: exact in float32
+        return narrow(
+            values.astype(np.float32), target, mode
+        )  # only 8- and 16-bit sources: exact in float32
     if values.dtype.itemsize <= 2 or mode in (RoundMode.CAST_NONE, RoundMode.CAST_RINT):
         return values.astype(np.float32)
     return _directed_float32(values.astype(np.int64), mode)
@@ -191,4 +315,5 @@ def _directed_float32(values: NDArray[np.int64], mode: RoundMode) -> NDArray[np.
     else:
         up = np.zeros_like(negative)
     rounded = np.ldexp((kept + up).astype(np.float64), shift.astype(np.int64))
-    return np.where(negative, -rounded, rounded).astype(np.float32)
+    signed: NDArray[np.float64] = np.where(negative, -rounded, rounded)
+    return signed.astype(np.float32)

@@ -41,7 +41,7 @@ class Registers:
         self.mask_low = ALL_LANES
         self.mask_high = ALL_LANES
         self.counter_mode = False
-        self.pad_value = 0
+        self.pad_value: float | None = None  # nothing to rely on before set_pad_value
         self.hf32 = False  # mmad rounds float32 operands first
         self.hf32_toward_zero = False
         self.load_boundary = 0  # of 3D loads, in bytes of L1; 0: none
@@ -64,14 +64,39 @@ class Stream(Protocol):
     core_kind: CoreKind
     has_queues: bool
 
-    def capacity(self, space: Space) -> int: ...
-    def issue(self, call: Call, depth: int = ...) -> None: ...
-    def set_flag(self, event: HardEvent, event_id: int) -> None: ...
-    def wait_flag(self, event: HardEvent, event_id: int) -> None: ...
-    def pipe_barrier(self, pipe: Pipe | None) -> None: ...
-    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float: ...
-    def store_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access, value: float) -> None: ...
-    def fault(self, fault: IsaFault) -> None: ...
+    def capacity(self, space: Space) -> int:
+        """Return the size of a memory in bytes; 0 where the core has none."""
+        ...
+
+    def issue(self, call: Call, depth: int = ...) -> None:
+        """Take an instruction; the kernel's frame is `depth` frames above the record of the call site."""
+        ...
+
+    def set_flag(self, event: HardEvent, event_id: int) -> None:
+        """Queue a set in the event's first pipe."""
+        ...
+
+    def wait_flag(self, event: HardEvent, event_id: int) -> None:
+        """Queue a wait in the event's second pipe."""
+        ...
+
+    def pipe_barrier(self, pipe: Pipe | None) -> None:
+        """Queue a barrier of one pipe; None waits for all of them."""
+        ...
+
+    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
+        """Return one element."""
+        ...
+
+    def store_scalar(
+        self, tensor: GlobalTensor | LocalTensor, access: Access, value: float
+    ) -> None:
+        """Store one element; `value` is of the tensor's type."""
+        ...
+
+    def fault(self, fault: IsaFault) -> None:
+        """Raise a fault with its place in the kernel."""
+        ...
 
 
 current: ContextVar[Any] = ContextVar("ascend_sim_stream")
@@ -101,8 +126,8 @@ class EagerStream:
         current.reset(self._token)
 
     def capacity(self, space: Space) -> int:
-        """Return the size of a memory in bytes."""
-        return self.memories[space].nbytes
+        """Return the size of a memory in bytes; 0 where there is none."""
+        return self.memories[space].nbytes if space in self.memories else 0
 
     def data(self, access: Access) -> NDArray[np.uint8]:
         """Return the bytes of the memory that an access touches."""
@@ -127,7 +152,9 @@ class EagerStream:
         """Return the element."""
         return access.view(self.data(access))[0].item()  # type: ignore[no-any-return]
 
-    def store_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access, value: float) -> None:
+    def store_scalar(
+        self, tensor: GlobalTensor | LocalTensor, access: Access, value: float
+    ) -> None:
         """Store the element."""
         access.view(self.data(access))[0] = value
 

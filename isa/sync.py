@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from enum import IntEnum
+from typing import Any, TypeVar
 
-import numpy as np
-
+from isa.arguments import check_integer, is_whole
 from isa.faults import fault
+from isa.numerics import is_number
 from isa.stream import ALL_LANES, current
-from isa.types import EVENT_IDS, PIPE_OF_ID, DType, HardEvent, MaskMode, Pipe, PipeID
+from isa.types import (
+    EVENT_IDS,
+    PIPE_OF_ID,
+    REPEAT_BYTES,
+    DType,
+    HardEvent,
+    MaskMode,
+    Pipe,
+    PipeID,
+    TPosition,
+)
 
+E = TypeVar("E", bound=IntEnum)
 
 _PIPE_S = PipeID.PIPE_S
 # By the number of a PipeID, since an Enum hashes in Python; None stands for all pipes.
@@ -26,18 +38,26 @@ def _stream(name: str) -> Any:
 
 
 def _event(name: str, event: Any, event_id: Any) -> tuple[HardEvent, int]:
-    if not isinstance(event, HardEvent):
-        try:
-            event = HardEvent(event)
-        except (ValueError, TypeError):
-            fault("ILLEGAL_PARAM", "event", f"{name}: event must be a HardEvent such as MTE2_V, got {event!r}")
-    if isinstance(event_id, bool) or not isinstance(event_id, (int, np.integer)) or not 0 <= event_id < EVENT_IDS:
+    if type(event) is not HardEvent:
+        given, event = event, _member(HardEvent, event)
+        if event is None:
+            fault(
+                "ILLEGAL_PARAM",
+                "event",
+                f"{name}: event must be a HardEvent such as MTE2_V, got {given!r}",
+            )
+    if not is_whole(event_id) or not 0 <= event_id < EVENT_IDS:
         fault(
             "ILLEGAL_PARAM",
             "event-id",
             f"{name}({event.name}, {event_id}): event ids run from 0 to {EVENT_IDS - 1} for each pair of pipes",
         )
     return event, int(event_id)
+
+
+def _member(kind: type[E], value: Any) -> E | None:
+    """Return the member of an enumeration that a value is, or numbers; None where there is none."""
+    return kind(value) if is_whole(value) and value in tuple(kind) else None
 
 
 def set_flag(event: HardEvent, event_id: int = 0) -> None:
@@ -55,28 +75,59 @@ def wait_flag(event: HardEvent, event_id: int = 0) -> None:
 def pipe_barrier(pipe: PipeID) -> None:
     """Let later work of a pipe start only after all its earlier work is complete; PIPE_ALL waits for every pipe."""
     if type(pipe) is not PipeID:
-        try:
-            pipe = PipeID(pipe)
-        except (ValueError, TypeError):
+        given, pipe = pipe, _member(PipeID, pipe)  # type: ignore[assignment]
+        if pipe is None:
             fault(
                 "ILLEGAL_PARAM",
                 "pipe",
-                f"pipe_barrier: pipe must be a PipeID such as PIPE_V, got {pipe!r}",
+                f"pipe_barrier: pipe must be a PipeID such as PIPE_V, got {given!r}",
             )
     if pipe is _PIPE_S:
-        fault("ILLEGAL_PARAM", "pipe", "pipe_barrier(PIPE_S) is illegal: the scalar unit executes in order anyway")
+        fault(
+            "ILLEGAL_PARAM",
+            "pipe",
+            "pipe_barrier(PIPE_S) is illegal: the scalar unit executes in order anyway",
+        )
     _stream("pipe_barrier").pipe_barrier(_BARRIER_OF[pipe])
 
 
 def set_vector_mask(
-    mask_high: int, mask_low: int | None = None, dtype: DType | None = None, mode: MaskMode = MaskMode.NORMAL
+    mask_high: int,
+    mask_low: int | None = None,
+    dtype: DType | None = None,
+    mode: MaskMode | None = None,
 ) -> None:
-    """Set the vector mask register: (high, low) words of lanes, or one element count in counter mode."""
-    registers = _stream("set_vector_mask").registers
-    if mask_low is None:
-        registers.mask_low, registers.mask_high = int(mask_high), 0
+    """Set the vector mask register: (high, low) words of lanes, or one number of elements.
+
+    The number (`set_vector_mask(length, dtype=…, mode=…)`) is an element count for counter mode or, with
+    MaskMode.NORMAL, a number of leading lanes, of which `dtype` has 128 (16 bits), 64 or 32 a repeat. It does not
+    switch the mode: `set_mask_count` does.
+    """
+    name = "set_vector_mask"
+    registers = _stream(name).registers
+    if mode is not None and _member(MaskMode, mode) is None:
+        fault(
+            "ILLEGAL_PARAM",
+            "mask-mode",
+            f"{name}: mode must be a MaskMode (NORMAL, COUNTER), got {mode!r}",
+        )
+    if mask_low is not None:
+        low = check_integer(name, "mask_low", mask_low, 0, ALL_LANES)
+        registers.mask_high = check_integer(name, "mask_high", mask_high, 0, ALL_LANES)
+        registers.mask_low = low
         return
-    registers.mask_low, registers.mask_high = int(mask_low) & ALL_LANES, int(mask_high) & ALL_LANES
+    length = check_integer(name, "length", mask_high, 0, (1 << 32) - 1)
+    if mode is not None and mode == MaskMode.NORMAL:
+        if not isinstance(dtype, DType):
+            fault(
+                "ILLEGAL_PARAM",
+                "form",
+                f"{name}: a number of lanes needs dtype, which says how many there are; got {dtype!r}",
+            )
+        bits = (1 << min(length, REPEAT_BYTES // max(dtype.size, 2))) - 1
+        registers.mask_low, registers.mask_high = bits & ALL_LANES, bits >> 64
+    else:
+        registers.mask_low, registers.mask_high = length, 0
 
 
 def set_mask_count() -> None:
@@ -100,6 +151,21 @@ def init_soc_state() -> None:
     _stream("init_soc_state").registers.reset()
 
 
-def set_pad_value(value: int) -> None:
-    """Set the value that `data_copy_pad` fills with where its parameters give none."""
-    _stream("set_pad_value").registers.pad_value = value
+def set_pad_value(padding_value: float, pos: TPosition = TPosition.MAX) -> None:
+    """Set the value that `data_copy_pad` fills with where left or right padding is asked for without is_pad.
+
+    `pos` is MAX, VECIN or VECOUT, which mean the same on a vector core.
+    """
+    if pos not in (TPosition.MAX, TPosition.VECIN, TPosition.VECOUT):
+        fault(
+            "ILLEGAL_PARAM",
+            "wrong-position",
+            f"set_pad_value: pos must be TPosition.MAX, VECIN or VECOUT, got {pos!r}",
+        )
+    if not is_number(padding_value):
+        fault(
+            "ILLEGAL_PARAM",
+            "not-a-number",
+            f"set_pad_value: padding_value must be a number, got {padding_value!r}",
+        )
+    _stream("set_pad_value").registers.pad_value = padding_value

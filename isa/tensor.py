@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isa.arguments import is_whole
 from isa.faults import fault
 from isa.types import POSITION_SPACE, CacheMode, DType, Space, TPosition
 
@@ -62,7 +63,7 @@ class GlobalAddress:
     def __add__(self, elements: int) -> GlobalAddress:
         moved = GlobalAddress(self.buffer, self.dtype, 0, self.length, self.shape)
         moved.origin = self.origin
-        moved.offset = self.offset + int(elements) * self.dtype.size
+        moved.offset = self.offset + _whole("address + n: n", elements) * self.dtype.size
         return moved
 
     __radd__ = __add__
@@ -71,14 +72,43 @@ class GlobalAddress:
         return f"<GlobalAddress {self.buffer.name}+{self.offset} B {self.dtype}>"
 
 
+def _whole(what: str, value: Any, low: int | None = None) -> int:
+    """Return a tensor method's argument as an int; fault unless it is a whole number of at least `low`."""
+    if not is_whole(value) or (low is not None and value < low):
+        limit = "" if low is None else f" of at least {low}"
+        fault(
+            "ILLEGAL_PARAM",
+            "not-an-integer",
+            f"{what} must be a whole number{limit}, got {value!r}",
+        )
+    return int(value)
+
+
+def _type(what: str, dtype: Any) -> DType:
+    if not isinstance(dtype, DType):
+        fault(
+            "ILLEGAL_PARAM",
+            "not-a-dtype",
+            f"{what} needs an element type such as asc.float16, got {dtype!r}",
+        )
+    return dtype
+
+
 def _start_stop(index: Any, size: int, name: str) -> tuple[int, int | None]:
+    stop = None
     if isinstance(index, slice):
         if index.step is not None:
-            fault("ILLEGAL_PARAM", "slice-step", f"{name}: a view has no step; use t[start:] or t[start:stop]")
-        start = 0 if index.start is None else int(index.start)
-        stop = None if index.stop is None else int(index.stop)
+            fault(
+                "ILLEGAL_PARAM",
+                "slice-step",
+                f"{name}: a view has no step; use t[start:] or t[start:stop]",
+                name,
+            )
+        start = 0 if index.start is None else _whole(f"{name}[…]: the start", index.start)
+        if index.stop is not None:
+            stop = _whole(f"{name}[…]: the stop", index.stop)
     else:
-        start, stop = int(index), None
+        start = _whole(f"{name}[…]: the index", index)
     if start < 0 or (stop is not None and stop < start):
         fault(
             "BOUNDS",
@@ -126,12 +156,18 @@ class GlobalTensor:
         self.length = end - buffer.offset
         self.sized = buffer_size is not None
         if buffer_size is not None:
-            self.length = int(buffer_size) * self.dtype.size
+            size = _whole("set_global_buffer: buffer_size", buffer_size, 0)
+            self.length = size * self.dtype.size
         self._bind()
 
+    def _require_buffer(self) -> GmBuffer:
+        if self.buffer is None:
+            fault("HOST", "unbound-tensor", "a GlobalTensor is used before set_global_buffer")
+        return self.buffer
+
     def _bind(self) -> None:
-        assert self.buffer is not None
-        self.key = (self.buffer.index, self.dtype, int(self.cache_mode))
+        if self.buffer is not None:
+            self.key = (self.buffer.index, self.dtype, int(self.cache_mode))
 
     def _window(self, offset: int, length: int) -> GlobalTensor:
         view = GlobalTensor.__new__(GlobalTensor)
@@ -145,10 +181,14 @@ class GlobalTensor:
         return view
 
     def __getitem__(self, index: Any) -> GlobalTensor:
-        if self.buffer is None:
-            fault("HOST", "unbound-tensor", "a GlobalTensor is used before set_global_buffer")
+        self._require_buffer()
         size = self.dtype.size
-        if type(index) is slice and index.stop is None and index.step is None and type(index.start) is int:
+        if (
+            type(index) is slice
+            and index.stop is None
+            and index.step is None
+            and type(index.start) is int
+        ):
             start, stop = index.start, None  # t[i:], the usual form
             if start < 0:
                 _start_stop(index, self.length // size, self.name)
@@ -168,7 +208,9 @@ class GlobalTensor:
         return self._window(self.offset + start * size, length)
 
     def __call__(self, index: int) -> GlobalTensor:
-        return self[int(index) : int(index) + 1]
+        """Return the view of one element."""
+        start = _whole(f"{self.name}(…): the index", index)
+        return self[start : start + 1]
 
     def get_value(self, offset: int = 0) -> int | float:
         """Read element `offset` through the scalar unit's data cache; the scalar unit waits for it."""
@@ -188,19 +230,27 @@ class GlobalTensor:
 
     def get_phy_addr(self, offset: int = 0) -> GlobalAddress:
         """Return the address of element `offset`."""
-        assert self.buffer is not None
-        address = GlobalAddress(self.buffer, self.dtype, self.offset, self.length)
+        address = GlobalAddress(self._require_buffer(), self.dtype, self.offset, self.length)
         return address + offset
 
     def reinterpret_cast(self, dtype: DType) -> GlobalTensor:
         """Return the same bytes as elements of another type (an addition to pyasc)."""
+        self._require_buffer()
         view = self._window(self.offset, self.length)
-        view.dtype = dtype
+        view.dtype = _type("reinterpret_cast", dtype)
         view._bind()
         return view
 
-    def set_l2_cache_hint(self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL, rw_mode: Any = None) -> None:
+    def set_l2_cache_hint(
+        self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL, rw_mode: Any = None
+    ) -> None:
         """Say how accesses through this window use L2; `CACHE_MODE_DISABLE` bypasses it."""
+        if not is_whole(mode) or mode not in tuple(CacheMode):
+            fault(
+                "ILLEGAL_PARAM",
+                "cache-mode",
+                f"set_l2_cache_hint: mode must be a CacheMode such as CACHE_MODE_DISABLE, got {mode!r}",
+            )
         self.cache_mode = CacheMode(mode)
         self._bind()
 
@@ -244,11 +294,17 @@ class LocalTensor:
         *,
         owner: Owner | None = None,
     ) -> None:
-        self.dtype = dtype
+        self.dtype = _type("LocalTensor", dtype)
+        if type(pos) is not TPosition or pos not in POSITION_SPACE:
+            fault(
+                "ILLEGAL_PARAM",
+                "wrong-position",
+                f"LocalTensor: pos must be a TPosition such as VECCALC, got {pos!r}",
+            )
         self.position = pos
         self.space = POSITION_SPACE[pos]
-        self.addr = int(addr)
-        self.length = int(tile_size) * dtype.size
+        self.addr = _whole("LocalTensor: addr", addr)
+        self.length = _whole("LocalTensor: tile_size", tile_size) * dtype.size
         self.owner = owner
         self.label: str | None = None
         self.tag = 0
@@ -293,6 +349,14 @@ class LocalTensor:
 
     def __getitem__(self, index: Any) -> LocalTensor:
         size = self.dtype.size
+        if type(index) is int and 0 <= index * size <= self.length:  # the usual forms: t[i], t[i:]
+            return self._window(self.addr + index * size, self.length - index * size, self.dtype)
+        if type(index) is slice and index.stop is None and index.step is None:
+            start = index.start
+            if type(start) is int and 0 <= start * size <= self.length:
+                return self._window(
+                    self.addr + start * size, self.length - start * size, self.dtype
+                )
         start, stop = _start_stop(index, self.length // size, self.name)
         length = self.length - start * size
         if stop is not None and (stop - start) * size <= length:
@@ -308,7 +372,9 @@ class LocalTensor:
         return self._window(self.addr + start * size, length, self.dtype)
 
     def __call__(self, index: int) -> LocalTensor:
-        return self[int(index) : int(index) + 1]
+        """Return the view of one element."""
+        start = _whole(f"{self.name}(…): the index", index)
+        return self[start : start + 1]
 
     def get_value(self, index: int = 0) -> int | float:
         """Read element `index`; the scalar unit waits for it. UB positions only."""
@@ -332,12 +398,12 @@ class LocalTensor:
 
     def set_size(self, size: int = 0) -> None:
         """Set the number of elements."""
-        self.length = int(size) * self.dtype.size
+        self.length = _whole("set_size: size", size, 0) * self.dtype.size
         self._bind()
 
     def set_buffer_len(self, data_len: int) -> None:
         """Set the number of bytes."""
-        self.length = int(data_len)
+        self.length = _whole("set_buffer_len: data_len", data_len, 0)
         self._bind()
 
     def get_position(self) -> TPosition:
@@ -346,7 +412,7 @@ class LocalTensor:
 
     def get_phy_addr(self, offset: int = 0) -> int:
         """Return the byte address of element `offset`."""
-        return self.addr + int(offset) * self.dtype.size
+        return self.addr + _whole("get_phy_addr: offset", offset) * self.dtype.size
 
     def get_user_tag(self) -> int:
         """Return the tag that `set_user_tag` stored."""
@@ -354,15 +420,21 @@ class LocalTensor:
 
     def set_user_tag(self, tag: int = 0) -> None:
         """Store a number with the tensor."""
-        self.tag = int(tag)
+        self.tag = _whole("set_user_tag: tag", tag)
 
     def reinterpret_cast(self, dtype: DType) -> LocalTensor:
         """Return the same bytes as elements of another type."""
-        return self._window(self.addr, self.length, dtype)
+        return self._window(self.addr, self.length, _type("reinterpret_cast", dtype))
 
     def set_addr_with_offset(self, src: LocalTensor, offset: int) -> None:
         """Move this tensor to element `offset` of `src`."""
-        self.addr = src.addr + int(offset) * src.dtype.size
+        if not isinstance(src, LocalTensor):
+            fault(
+                "ILLEGAL_PARAM",
+                "wrong-operand",
+                f"set_addr_with_offset: src must be a LocalTensor, got {type(src).__name__}",
+            )
+        self.addr = src.addr + _whole("set_addr_with_offset: offset", offset, 0) * src.dtype.size
         self.space, self.position, self.owner = src.space, src.position, src.owner
         self._bind()
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from isa import numerics
-from isa.access import check_bounds, repeats
+from isa.access import check_bounds
+from isa.arguments import is_whole
 from isa.faults import fault
 from isa.instruction import Call, Instruction, register
 from isa.params import CopyRepeatParams
 from isa.stream import current
 from isa.tensor import LocalTensor
 from isa.types import (
-    BLOCK_BYTES,
     REPEAT_BYTES,
     DType,
     Pipe,
@@ -31,25 +31,26 @@ from isa.types import (
     uint16,
     uint32,
 )
-from isa.vector.forms import (
-    ALL_FORMS,
-    MAX_STRIDE,
-    Operand,
-    bind_count,
-    bind_one_source,
-    bind_repeats,
+from isa.vector.binding import Operand, strided
+from isa.vector.checks import (
+    PIPE,
     check_integer,
     check_local,
     check_params,
     check_repeat,
+    check_same_dtype,
     check_scalar,
-    freeze,
-    issue,
-    lane_mask,
+    overflow_lint,
     split_forms,
 )
+from isa.vector.forms import ALL_FORMS, bind_call, issue, one_source, scalar_key
+from isa.vector.masks import freeze, lanes_of_mask
+from isa.vector.overlap import Footprint, check_overlap
 
 Array = Any
+
+MAX_COPY_STRIDE = 65535
+"""The strides of `copy` have 16 bits."""
 
 _FILL_TYPES = (int16, uint16, float16, bfloat16, int32, uint32, float32)
 
@@ -59,7 +60,16 @@ def _duplicate(scalar: Array) -> Array:
     return scalar
 
 
-_DUPLICATE = register(Instruction("duplicate", Pipe.V, "duplicate", _FILL_TYPES, _duplicate, ALL_FORMS))
+_DUPLICATE = register(
+    Instruction(
+        "duplicate",
+        Pipe.V,
+        "duplicate",
+        _FILL_TYPES,
+        _duplicate,
+        "count; mask or mask list, repeat_times, dst_block_stride, dst_repeat_stride",
+    )
+)
 
 
 def duplicate(
@@ -73,26 +83,43 @@ def duplicate(
     *,
     mask: Any = None,
 ) -> None:
-    """dst = scalar in every lane: (dst, scalar, count), or mask, repeat_times, dst_block_stride, dst_repeat_stride."""
-    strides = None if dst_block_stride is None and dst_repeat_stride is None else (dst_block_stride, dst_repeat_stride)
-    if repeat_times is not None or mask is not None or count is None:
-        count, repeat_times, strides, is_set_mask = split_forms(
-            "duplicate", count, mask, repeat_times, strides, is_set_mask
-        )
+    """dst = scalar in every lane: (dst, scalar, count), or mask, repeat_times, dst_block_stride, dst_repeat_stride.
+
+    Element types: 16 and 32 bits wide ones. Strides are in data blocks of 32 bytes.
+    """
+    strides: Any = None
+    if dst_block_stride is not None or dst_repeat_stride is not None:
+        strides = (dst_block_stride, dst_repeat_stride)
+    count, repeat_times, strides, is_set_mask = split_forms(
+        "duplicate", count, mask, repeat_times, strides, is_set_mask
+    )
 
     def bind() -> Call:
         check_local("duplicate", "dst", dst, _FILL_TYPES)
         value = check_scalar("duplicate", scalar, dst.dtype)
-        target = Operand("dst", dst, *(strides or (1, 8)))
-        meaning = lambda: value  # noqa: E731  a constant has no source to read
-        if repeat_times is None:
-            return bind_count(_DUPLICATE, target, [], count, meaning, dst.dtype.name)
-        return bind_repeats(
-            _DUPLICATE, target, [], count, repeat_times, meaning, dst.dtype.name, set_mask=is_set_mask
+        call = bind_call(
+            _DUPLICATE,
+            [Operand("dst", dst, *(strides or ()))],
+            count,
+            repeat_times,
+            lambda: value,  # a constant has no source to read
+            dst.dtype.name,
+            is_set_mask=is_set_mask,
         )
+        call.lint = overflow_lint("duplicate", scalar, value, dst.dtype)
+        return call
 
-    key = (type(scalar).__name__, repr(scalar))
-    issue(_DUPLICATE, dst, (), key, freeze(count), repeat_times, strides, is_set_mask, bind)
+    issue(
+        _DUPLICATE,
+        dst,
+        (),
+        scalar_key(scalar),
+        freeze(count),
+        repeat_times,
+        strides,
+        is_set_mask,
+        bind,
+    )
 
 
 def _copy(src: Array) -> Array:
@@ -101,7 +128,14 @@ def _copy(src: Array) -> Array:
 
 
 _COPY = register(
-    Instruction("copy", Pipe.V, "copy", _FILL_TYPES, _copy, "mask, repeat_time, repeat_params; mask list, …")
+    Instruction(
+        "copy",
+        Pipe.V,
+        "copy",
+        _FILL_TYPES,
+        _copy,
+        "mask, repeat_time, repeat_params; mask list, repeat_time, repeat_params",
+    )
 )
 
 
@@ -115,56 +149,108 @@ def copy(
 ) -> None:
     """dst = src in UB: `repeat_time` repeats of eight data blocks under a mask, strides in data blocks.
 
-    In counter mode the mask counts the elements of one repeat, and `repeat_time` stays valid.
+    Element types: 16 and 32 bits wide ones. In counter mode the mask counts the elements of one repeat, and
+    `repeat_time` stays valid.
     """
+    if repeat_time is None:
+        fault("ILLEGAL_PARAM", "form", "copy needs repeat_time after the mask", pipe=PIPE)
+    mask, repeat_time, repeat_params, is_set_mask = split_forms(
+        "copy", None, mask, repeat_time, repeat_params, is_set_mask
+    )
+    issue(
+        _COPY,
+        dst,
+        (src,),
+        None,
+        freeze(mask),
+        repeat_time,
+        repeat_params,
+        is_set_mask,
+        lambda: _bind_copy(dst, src, mask, repeat_time, repeat_params, is_set_mask=is_set_mask),
+    )
 
-    def bind() -> Call:
-        check_local("copy", "dst", dst, _FILL_TYPES)
-        check_local("copy", "src", src, _FILL_TYPES)
-        if src.dtype is not dst.dtype:
-            fault(
-                "ILLEGAL_PARAM",
-                "dtype-mismatch",
-                f"copy: src {src.name} is {src.dtype}, dst {dst.name} is {dst.dtype}; they must be equal",
-                src.name,
-                pipe="V",
-            )
-        check_params("copy", repeat_params, CopyRepeatParams)
-        lanes_per_repeat = REPEAT_BYTES // dst.dtype.size
-        registers = current.get().registers
-        words = freeze(mask) if is_set_mask else (registers.mask_low, registers.mask_high)
-        if not is_set_mask and registers.counter_mode:
-            words = registers.mask_low
-        lanes = lane_mask("copy", words, lanes_per_repeat)
-        repeat = check_repeat("copy", repeat_time)
-        if repeat == 0 or not lanes.any():
-            return Call(_COPY, Pipe.V, (), (), _copy, cost=("copy", dst.dtype.name), work=repeat)
-        accesses = []
-        geometry = []
-        for operand, tensor, block, step in (
-            ("dst", dst, repeat_params.dst_stride, repeat_params.dst_repeat_size),
-            ("src", src, repeat_params.src_stride, repeat_params.src_repeat_size),
+
+def _bind_copy(
+    dst: LocalTensor,
+    src: LocalTensor,
+    mask: Any,
+    repeat_time: Any,
+    params: Any,
+    *,
+    is_set_mask: bool,
+) -> Call:
+    check_local("copy", "dst", dst, _FILL_TYPES)
+    check_local("copy", "src", src, _FILL_TYPES)
+    check_same_dtype("copy", dst, (("src", src),))
+    check_params("copy", params, CopyRepeatParams)
+    repeat = check_repeat("copy", repeat_time)
+    lanes_per_repeat = REPEAT_BYTES // dst.dtype.size
+    registers = current.get().registers
+    if not is_set_mask:
+        counted = registers.counter_mode
+        mask = registers.mask_low if counted else [registers.mask_low, registers.mask_high]
+    lanes = lanes_of_mask("copy", mask, lanes_per_repeat)
+    words = lanes.words if is_set_mask else None
+    if is_set_mask and registers.counter_mode:
+        words = (lanes.last + 1, 0)
+    operands = [
+        Operand("dst", dst, params.dst_stride, params.dst_repeat_size),
+        Operand("src", src, params.src_stride, params.src_repeat_size),
+    ]
+    for operand in operands:
+        for what, stride in (
+            ("stride", operand.block_stride),
+            ("repeat_size", operand.repeat_stride),
         ):
-            check_integer("copy", f"{operand}_stride", block, 0, 65535)
-            check_integer("copy", f"{operand}_repeat_size", step, 0, 65535)
-            access = repeats(tensor, repeat, block, step, lanes, lanes_per_repeat * tensor.dtype.size // BLOCK_BYTES)
-            check_bounds(access, tensor, f"copy: {operand}", current.get().capacity(Space.UB), "V")
-            accesses.append(access)
-            geometry.append(
-                (operand == "dst", tensor.addr, block * BLOCK_BYTES, step * BLOCK_BYTES, access.shape[1])
-            )
-        return Call(
-            _COPY,
-            Pipe.V,
-            (accesses[1],),
-            (accesses[0],),
-            _copy,
-            work=repeat,
-            cost=("copy", dst.dtype.name),
-            geometry=tuple(geometry),
-        )
+            check_integer("copy", f"{operand.name}_{what}", stride, 0, MAX_COPY_STRIDE)
+    if repeat == 0 or not lanes.bits:
+        call = Call(_COPY, Pipe.V, (), (), _copy, cost=("copy", dst.dtype.name), work=repeat)
+        call.mask = words
+        return call
+    accesses = [strided(operand, repeat, lanes) for operand in operands]
+    for operand, access in zip(operands, accesses, strict=True):
+        capacity = current.get().capacity(Space.UB)
+        check_bounds(access, operand.tensor, f"copy: {operand.name}", capacity, PIPE)
+    _check_copy_strides(params, accesses[0].shape[1], repeat, dst.name)
+    written, read = (
+        Footprint(operand.tensor, operand.strides, repeat, lanes, lanes) for operand in operands
+    )
+    check_overlap("copy", written, read, f"src {src.name}")
+    call = Call(
+        _COPY,
+        Pipe.V,
+        (accesses[1],),
+        (accesses[0],),
+        _copy,
+        work=repeat,
+        cost=("copy", dst.dtype.name),
+        geometry=tuple(
+            (operand is operands[0], operand.tensor.addr, *operand.strides, access.shape[1])
+            for operand, access in zip(operands, accesses, strict=True)
+        ),
+        extra=f"mask:{lanes}",
+    )
+    call.mask = words
+    return call
 
-    issue(_COPY, dst, (src,), None, freeze(mask), repeat_time, repeat_params, is_set_mask, bind)
+
+def _check_copy_strides(params: CopyRepeatParams, blocks: int, repeat: int, dst: str) -> None:
+    if params.dst_stride == 0 and blocks > 1:
+        fault(
+            "ILLEGAL_PARAM",
+            "dst-block-stride-zero",
+            f"copy: dst_stride 0 writes all {blocks} blocks of a repeat to one place; it must be at least 1",
+            dst,
+            pipe=PIPE,
+        )
+    if params.dst_repeat_size == 0 and repeat > 1:
+        fault(
+            "ILLEGAL_PARAM",
+            "dst-repeat-stride-zero",
+            "copy: dst_repeat_size 0 makes every repeat write the same bytes; side by side it is 8",
+            dst,
+            pipe=PIPE,
+        )
 
 
 _R = RoundMode
@@ -221,38 +307,51 @@ def cast(
 ) -> None:
     """dst = src converted to dst's type; `CAST_MODES` lists the pairs and their rounding modes.
 
-    The mask counts lanes of the wider type.
+    Integers saturate, NaN becomes 0 there; float16 and bfloat16 keep infinities and NaN. The mask counts lanes of the
+    wider type, the narrower operand covers fewer data blocks a repeat: side by side its repeat stride is smaller.
     """
-    if repeat_times is not None or mask is not None or count is None:
-        count, repeat_times, repeat_params, is_set_mask = split_forms(
-            "cast", count, mask, repeat_times, repeat_params, is_set_mask
-        )
+    count, repeat_times, repeat_params, is_set_mask = split_forms(
+        "cast", count, mask, repeat_times, repeat_params, is_set_mask
+    )
 
     def bind() -> Call:
         check_local("cast", "dst", dst, _CAST_TYPES)
         check_local("cast", "src", src, _CAST_TYPES)
         mode = _check_cast(src.dtype, dst.dtype, round_mode)
         target = dst.dtype
-        return bind_one_source(
+        return bind_call(
             _CAST,
-            dst,
-            src,
+            one_source("cast", dst, src, repeat_params),
             count,
             repeat_times,
-            repeat_params,
             lambda values: numerics.cast(np.ascontiguousarray(values), target, mode),
-            is_set_mask,
-            cost_dtype=f"{src.dtype}->{dst.dtype}",
+            f"{src.dtype}->{dst.dtype}",
+            is_set_mask=is_set_mask,
         )
 
-    issue(_CAST, dst, (src,), round_mode, freeze(count), repeat_times, repeat_params, is_set_mask, bind)
+    key = round_mode if isinstance(round_mode, RoundMode) else repr(round_mode)
+    issue(
+        _CAST,
+        dst,
+        (src,),
+        key,
+        freeze(count),
+        repeat_times,
+        repeat_params,
+        is_set_mask,
+        bind,
+    )
 
 
 def _check_cast(source: DType, target: DType, round_mode: Any) -> RoundMode:
-    try:
-        mode = RoundMode(round_mode)
-    except (ValueError, TypeError):
-        fault("ILLEGAL_PARAM", "round-mode", f"cast: round_mode must be a RoundMode, got {round_mode!r}", pipe="V")
+    if not is_whole(round_mode) or round_mode not in tuple(RoundMode):
+        fault(
+            "ILLEGAL_PARAM",
+            "round-mode",
+            f"cast: round_mode must be a RoundMode such as CAST_RINT, got {round_mode!r}",
+            pipe=PIPE,
+        )
+    mode = RoundMode(round_mode)
     modes = CAST_MODES.get((source, target))
     if modes is None:
         reachable = ", ".join(str(to) for from_, to in CAST_MODES if from_ is source) or "nothing"
