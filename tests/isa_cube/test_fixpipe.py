@@ -301,6 +301,37 @@ def test_a_fixpipe_to_the_next_tile_is_the_same_call() -> None:
     assert np.array_equal(out[:, 0], np.repeat([1, 2, 3, 4], 16))
 
 
+@pytest.mark.parametrize(("columns", "loaded"), [(1, 128), (16, 128), (17, 256), (40, 384)])
+def test_parameters_come_to_fb_in_whole_blocks_of_128_bytes(columns: int, loaded: int) -> None:
+    out = np.zeros((2, columns), np.int8)
+    cells = numbers(columns, -(-columns // 16) * 2 * 16, int32)
+    table = np.array([quant_parameter(c + 1) for c in range(48)], np.uint64)
+    with cube() as stream:
+        source, words = local(L0C, int32), local(L1, uint64, 48, 64)
+        put(stream, source, cells)
+        put(stream, words, table)
+        fixpipe(gm(out), source, words, F(columns, 2, 2, columns, Mode.VREQ8))
+        assert [(call.bytes, call.pipe) for call in stream.issued] == [
+            (loaded, Pipe.FIX), (2 * columns, Pipe.FIX),
+        ]  # fmt: skip
+        assert len(stream.issued[1].reads) == 2
+    for r in range(2):
+        for c in range(columns):
+            wanted = int(cells[(c // 16) * 32 + r * 16 + c % 16]) * (c + 1)
+            assert out[r, c] == min(max(wanted, -128), 127)
+
+
+def test_a_single_column_group_has_no_distance() -> None:
+    cells = numbers(1, 256, float32)
+    out = np.zeros((16, 16), np.float32)
+    with cube() as stream:
+        source = local(L0C, float32)
+        put(stream, source, cells)
+        fixpipe(gm(out), source, FixpipeParamsV220(16, 16, 0, 16))
+        assert stream.issued[-1].lint is None
+    assert bits(out) == bits(cells)
+
+
 def test_no_matrix_does_nothing() -> None:
     out = np.zeros(256, np.float32)
     with cube() as stream:
