@@ -325,7 +325,7 @@ def issue(
         call = bind()
         if known is not None:
             stream.calls[known] = call
-    stream.issue(call, 5)
+    stream.issue(call, 4)  # issue, this function, the instruction, the kernel
 
 
 def load_call(

@@ -330,7 +330,7 @@ def _fill_value(name: str, value: Any, dtype: DType) -> Any:
         with np.errstate(all="ignore"):
             return np.array(value, np.float64).astype(dtype.numpy)[()]
     limits = np.iinfo(dtype.numpy)
-    if value != int(value) or not limits.min <= value <= limits.max:
+    if not limits.min <= value <= limits.max or value != int(value):
         fault(
             "ILLEGAL_PARAM",
             "init-value",
