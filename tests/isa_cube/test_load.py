@@ -304,6 +304,14 @@ def test_a_fill_with_another_value_is_another_call() -> None:
             assert bits(get(stream, target, 1)) == bits(np.array([value]).astype(np.float16))
 
 
+@pytest.mark.parametrize("value", [-32768, 32767, np.int16(5)])
+def test_a_fill_takes_every_value_of_its_type(value: int) -> None:
+    with cube() as stream:
+        target = local(Space.L1, int16, 16)
+        init_const_value(target, InitConstValueParams(1, 1, 0, value))
+        assert get(stream, target).tolist() == [value] * 16
+
+
 L0A, L0B, L1 = Space.L0A, Space.L0B, Space.L1
 H = float16
 P2 = LoadData2DParams
