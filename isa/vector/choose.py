@@ -23,16 +23,9 @@ from isa.types import (
     uint32,
     uint64,
 )
-from isa.vector.forms import (
-    Operand,
-    bind_count,
-    bind_repeats,
-    check_local,
-    check_params,
-    check_same_dtype,
-    check_scalar,
-    freeze,
-)
+from isa.vector.binding import Operand, bind_count, bind_repeats
+from isa.vector.checks import check_local, check_params, check_same_dtype, check_scalar
+from isa.vector.masks import freeze
 from isa.vector.params import SelMode
 from isa.vector.places import capacity
 from isa.vector.special import (

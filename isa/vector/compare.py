@@ -25,7 +25,7 @@ from isa.types import (
     int32,
     uint8,
 )
-from isa.vector.forms import (
+from isa.vector.checks import (
     MAX_STRIDE,
     check_integer,
     check_local,
@@ -33,9 +33,8 @@ from isa.vector.forms import (
     check_repeat,
     check_same_dtype,
     check_scalar,
-    freeze,
-    lane_mask,
 )
+from isa.vector.masks import freeze, lane_mask
 from isa.vector.params import CMPMODE
 from isa.vector.places import capacity, check_place
 from isa.vector.special import (

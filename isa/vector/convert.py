@@ -17,18 +17,11 @@ from isa.instruction import Call, Instruction, register
 from isa.params import BinaryRepeatParams
 from isa.tensor import LocalTensor
 from isa.types import DType, Pipe, RoundMode, float16, float32, int8, int16, int32, uint8
+from isa.vector.binding import Operand, bind_count, bind_repeats
+from isa.vector.checks import check_local, check_params, check_same_dtype, split_forms
 from isa.vector.dequantise import half_scale, scale_key
-from isa.vector.forms import (
-    ALL_FORMS,
-    Operand,
-    bind_count,
-    bind_repeats,
-    check_local,
-    check_params,
-    check_same_dtype,
-    freeze,
-    split_forms,
-)
+from isa.vector.forms import ALL_FORMS
+from isa.vector.masks import freeze
 from isa.vector.special import send, tensor_key
 
 Array = Any
@@ -174,8 +167,15 @@ def _send_binary(
         if repeat_times is None:
             return bind_count(record, target, sources, number, meaning, src0.dtype.name)
         return bind_repeats(
-            record, target, sources, number, repeat_times, meaning, src0.dtype.name, set_mask=set_mask
-        )  # fmt: skip
+            record,
+            target,
+            sources,
+            number,
+            repeat_times,
+            meaning,
+            src0.dtype.name,
+            set_mask=set_mask,
+        )
 
     scale = scale_key() if record is _ADD_DEQ_RELU else None
     key = (

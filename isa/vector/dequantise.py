@@ -34,20 +34,18 @@ from isa.types import (
     uint8,
     uint64,
 )
-from isa.vector.forms import (
-    ALL_FORMS,
+from isa.vector.binding import Operand, bind_count, bind_repeats
+from isa.vector.checks import (
     MAX_STRIDE,
-    Operand,
-    bind_count,
-    bind_repeats,
     check_core,
     check_integer,
     check_local,
     check_params,
     check_scalar,
-    freeze,
     split_forms,
 )
+from isa.vector.forms import ALL_FORMS
+from isa.vector.masks import freeze
 from isa.vector.params import VdeqInfo
 from isa.vector.places import PieceAccess, capacity, check_disjoint, counter_access
 from isa.vector.special import (
@@ -238,8 +236,15 @@ def _bind_half(
     if repeat_times is None:
         return bind_count(_CAST_DEQ, target, sources, number, meaning, "int32->float16")
     return bind_repeats(
-        _CAST_DEQ, target, sources, number, repeat_times, meaning, "int32->float16", set_mask=set_mask
-    )  # fmt: skip
+        _CAST_DEQ,
+        target,
+        sources,
+        number,
+        repeat_times,
+        meaning,
+        "int32->float16",
+        set_mask=set_mask,
+    )
 
 
 def _bind_bytes(
@@ -343,7 +348,8 @@ def _byte_meaning(target: DType, vector: bool) -> tuple[tuple[Access, ...], Call
             f"{target}. Set sign_mode to {target is int8}, or take the other type",
             pipe=_PIPE,
         )
-    return (), lambda values: _cast_deq(values, np.float64(scale), np.float64(offset), target)
+    one = (np.float64(scale), np.float64(offset))
+    return (), lambda values: _cast_deq(np.asarray(values), *one, target)
 
 
 def _scaled(values: Array, entries: Array, target: DType) -> Array:

@@ -29,14 +29,8 @@ from isa.types import (
     uint16,
     uint32,
 )
-from isa.vector.forms import (
-    MAX_STRIDE,
-    check_integer,
-    check_local,
-    check_repeat,
-    check_same_dtype,
-    freeze,
-)
+from isa.vector.checks import MAX_STRIDE, check_integer, check_local, check_repeat, check_same_dtype
+from isa.vector.masks import freeze
 from isa.vector.params import GatherRepeatParams
 from isa.vector.places import PickedAccess, capacity, check_disjoint, counter_access
 from isa.vector.special import bank_key, check_type, lanes_of, send, tensor_key

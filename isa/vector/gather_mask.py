@@ -25,7 +25,7 @@ from isa.types import (
     uint16,
     uint32,
 )
-from isa.vector.forms import MAX_STRIDE, check_core, check_integer, check_local, check_same_dtype
+from isa.vector.checks import MAX_STRIDE, check_core, check_integer, check_local, check_same_dtype
 from isa.vector.params import GatherMaskMode, GatherMaskParams
 from isa.vector.places import (
     PackedCall,

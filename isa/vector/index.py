@@ -23,18 +23,16 @@ from isa.types import (
     uint16,
     uint32,
 )
-from isa.vector.forms import (
+from isa.vector.binding import Operand, bind_count, bind_repeats
+from isa.vector.checks import (
     MAX_STRIDE,
-    Operand,
-    bind_count,
-    bind_repeats,
     check_integer,
     check_local,
     check_repeat,
     check_same_dtype,
     check_scalar,
-    freeze,
 )
+from isa.vector.masks import freeze
 from isa.vector.params import BrcbRepeatParams
 from isa.vector.places import block_ranges, capacity, check_repeat_order
 from isa.vector.special import check_type, flag_argument, send, tensor_key

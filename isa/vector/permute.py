@@ -25,7 +25,7 @@ from isa.types import (
     uint16,
     uint32,
 )
-from isa.vector.forms import check_integer, check_local, check_repeat, check_same_dtype
+from isa.vector.checks import check_integer, check_local, check_repeat, check_same_dtype
 from isa.vector.params import TransDataTo5HDParams, TransposeParamsExt, TransposeType
 from isa.vector.places import (
     PieceAccess,

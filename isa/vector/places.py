@@ -17,7 +17,7 @@ from isa.instruction import Call
 from isa.stream import current
 from isa.tensor import LocalTensor
 from isa.types import BLOCK_BYTES, DType, Pipe, Space
-from isa.vector.forms import check_local
+from isa.vector.checks import check_local
 
 Array = Any
 _PIPE = Pipe.V.name

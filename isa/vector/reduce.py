@@ -28,7 +28,8 @@ from isa.types import (
     uint16,
     uint32,
 )
-from isa.vector.forms import MAX_STRIDE, check_integer, check_local, check_same_dtype, freeze
+from isa.vector.checks import MAX_STRIDE, check_integer, check_local, check_same_dtype
+from isa.vector.masks import freeze
 from isa.vector.params import ReduceOrder
 from isa.vector.places import (
     PieceAccess,

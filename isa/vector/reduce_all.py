@@ -31,15 +31,8 @@ from isa.types import (
     uint16,
     uint32,
 )
-from isa.vector.forms import (
-    MAX_REPEAT,
-    check_core,
-    check_integer,
-    check_local,
-    check_same_dtype,
-    freeze,
-    lane_mask,
-)
+from isa.vector.checks import MAX_REPEAT, check_core, check_integer, check_local, check_same_dtype
+from isa.vector.masks import freeze, lane_mask
 from isa.vector.params import ReduceOrder
 from isa.vector.places import capacity, check_place
 from isa.vector.reduce import (

@@ -7,7 +7,7 @@ from typing import Any
 from isa.instruction import Call, Instruction, register
 from isa.tensor import LocalTensor
 from isa.types import BLOCK_BYTES, BLOCKS_PER_REPEAT, REPEAT_BYTES, Pipe, float16
-from isa.vector.forms import check_integer, check_local, check_same_dtype
+from isa.vector.checks import check_integer, check_local, check_same_dtype
 from isa.vector.places import check_place
 from isa.vector.reduce import (
     MAX_RESULT_STRIDE,

@@ -16,7 +16,7 @@ from isa.faults import fault
 from isa.instruction import Call, Instruction, register
 from isa.tensor import LocalTensor
 from isa.types import REPEAT_BYTES, DType, Pipe, float16, float32, uint8, uint32
-from isa.vector.forms import check_core, check_integer, check_local, check_repeat, check_same_dtype
+from isa.vector.checks import check_core, check_integer, check_local, check_repeat, check_same_dtype
 from isa.vector.params import MrgSort4Info, MrgSortSrcList
 from isa.vector.places import (
     PackedCall,

@@ -20,7 +20,8 @@ from isa.types import (
     uint32,
     uint64,
 )
-from isa.vector.forms import check_core, check_integer, check_repeat, lane_mask
+from isa.vector.checks import check_core, check_integer, check_repeat
+from isa.vector.masks import lane_mask
 from isa.vector.places import RegisterAccess
 
 _PIPE = Pipe.V.name

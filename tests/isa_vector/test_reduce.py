@@ -245,7 +245,7 @@ def test_sum_of_count(dtype: DType, count: int) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(seeds(), st.sampled_from(FLOATS), st.integers(0, 300), st.integers(0, 3), st.data())
+@given(seeds(), st.sampled_from(FLOATS), st.integers(0, 160), st.integers(0, 3), st.data())
 def test_sum_of_repeats(seed: int, dtype: DType, repeat: int, step: int, data: Any) -> None:
     """Trees of the repeats' sums, rounds of a repeat each."""
     bench = Bench(seed, dtype)
