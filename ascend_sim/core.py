@@ -178,7 +178,9 @@ class Core:
         if item.event is None:
             self.cross.fire(self, item, time)
             return
-        flag = self.flag(item)
+        flag = self.flags.get(item.flag)
+        if flag is None:
+            flag = self.flags[item.flag] = Flag()
         flag.tokens.append((time + self.visible, item))
         waiter = flag.waiter
         if waiter is not None:

@@ -73,9 +73,8 @@ class L2:
 
     def touch(self, access: Access, *, write: bool) -> tuple[int, int, int]:
         """Read or write the sectors of an access; return (hit bytes, missed bytes, bytes written back)."""
-        buffer = access.buffer
-        assert buffer is not None
-        stamps, dirty = self._stamps(buffer)
+        buffer: GmBuffer = access.buffer  # type: ignore[assignment]
+        stamps, dirty = buffer.scratch or self._stamps(buffer)
         index = self._sectors(access)
         if type(index) is tuple:
             start, rows, pitch, width = index

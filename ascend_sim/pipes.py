@@ -99,7 +99,7 @@ class PipeQueue:
             ring[self.left % depth] = head  # the item leaves the queue
             self.left += 1
             if core.waiting_for is self:
-                core.wake_scalar()
+                core._scalar_ready = True
             if kind is _INSTRUCTION:
                 self.begin(item, head)
                 if self.blocked is not None:
@@ -117,7 +117,7 @@ class PipeQueue:
         self.ring[self.left % self.depth] = time
         self.left += 1
         if self.core.waiting_for is self:
-            self.core.wake_scalar()
+            self.core._scalar_ready = True
 
     def begin(self, item: Item, start: int) -> None:
         """Start an instruction. Subclasses decide its interval and its end."""

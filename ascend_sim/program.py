@@ -46,6 +46,8 @@ _FLAG = Cause.FLAG
 _M = Pipe.M
 _INSTRUCTION, _SET, _WAIT = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG
 
+_NO_ID = 1 << EVENT_IDS
+
 AHEAD = 256
 """How many items the kernel's Python runs ahead of the scalar unit: enough to make greenlet switches rare."""
 
@@ -228,6 +230,48 @@ class Program:
         if len(items) >= AHEAD:
             self._give_way()
 
+    def queue_set(self, event: HardEvent, label: str, site: int) -> int:
+        """Set an event for a queue, with the lowest free id of the framework's pool; return the id.
+
+        Queues make most of a kernel's items, so this and `queue_wait` do all of it in one place.
+        """
+        used = self.events[event]
+        free = ~used & (used + 1)
+        if free >= _NO_ID or not self._works[event]:
+            event_id = self.take_event(event, label)
+            self.set_flag(event, event_id, site=site)
+            return event_id
+        self.events[event] = used | free
+        event_id = free.bit_length() - 1
+        item = Item(self._core_index, self._index, EVENT_SOURCE[event], _SET, "set_flag", site)
+        self._index += 1
+        if self.phase:
+            item.phase = self.phase
+        item.event = event
+        item.event_id = event_id
+        item.flag = event * EVENT_IDS + event_id
+        self._log.append(item)
+        self._append(item)
+        return event_id
+
+    def queue_wait(self, event: HardEvent, event_id: int, site: int, cause: Cause) -> None:
+        """Wait for an event that a queue set, and give its id back to the pool."""
+        if not self._works[event]:
+            self.wait_flag(event, event_id, cause, site=site)
+        else:
+            item = Item(self._core_index, self._index, EVENT_TARGET[event], _WAIT, "wait_flag", site)
+            self._index += 1
+            if self.phase:
+                item.phase = self.phase
+            item.event = event
+            item.event_id = event_id
+            if cause is not _FLAG:
+                item.cause = cause
+            item.flag = event * EVENT_IDS + event_id
+            self._log.append(item)
+            self._append(item)
+        self.events[event] &= ~(1 << event_id)
+
     def issue(self, call: Call, depth: int = 3) -> None:
         """Take a bound instruction; the kernel's frame is `depth` frames above `site`, or further up."""
         if self.core.lanes[call.pipe] is None:
@@ -237,7 +281,11 @@ class Program:
         site = self.site(depth)
         if self.auto is not None:
             self.auto.before(call, site)
-        item = self._new(call.pipe, _INSTRUCTION, call.name, site)
+        item = Item(self._core_index, self._index, call.pipe, _INSTRUCTION, call.name, site)
+        self._index += 1
+        if self.phase:
+            item.phase = self.phase
+        self._log.append(item)
         item.call = call
         if call.bytes:
             item.bytes = call.bytes

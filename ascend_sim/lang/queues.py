@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ascend_sim.program import Program
 
-_BUFFER = Cause.BUFFER
+_BUFFER, _FLAG = Cause.BUFFER, Cause.FLAG
 
 MAX_BLOCKS = 64
 """Blocks that one TPipe manages."""
@@ -133,8 +133,7 @@ class TQueBind:
         block.owner.freed_at = None
         block.site = stream.site(2)
         if block.free_id is not None:
-            stream.wait_flag(self.free_event, block.free_id, _BUFFER, site=block.site)
-            stream.release_event(self.free_event, block.free_id)
+            stream.queue_wait(self.free_event, block.free_id, block.site, _BUFFER)
             block.free_id = None
         return self._tensor(block, dtype)
 
@@ -174,9 +173,10 @@ class TQueBind:
         )
 
     def _block_of(self, tensor: Any, call: str) -> _Block:
-        if isinstance(tensor, LocalTensor):
+        if type(tensor) is LocalTensor:
+            owner = tensor.owner
             for block in self._blocks:
-                if tensor.owner is block.owner:
+                if owner is block.owner:
                     return block
         fault(
             "QUEUE",
@@ -207,12 +207,12 @@ class TQueBind:
                 f"dequeued. Dequeue first, or give the queue a depth of {len(self._filled) + 1}",
                 self.label,
             )
-        event = self._event(src_user_pos, dst_user_pos)
+        event = self.enque_event
+        if src_user_pos is not None or dst_user_pos is not None:
+            event = self._event(src_user_pos, dst_user_pos)
         block.state = ENQUE
-        block.site = stream.site(2)
-        event_id = stream.take_event(event, self.label)
-        stream.set_flag(event, event_id, site=block.site)
-        self._filled.append((block, event_id))
+        block.site = site = stream.site(2)
+        self._filled.append((block, stream.queue_set(event, self.label, site)))
 
     def deque(
         self, dtype: DType, src_user_pos: Any = None, dst_user_pos: Any = None
@@ -228,11 +228,12 @@ class TQueBind:
             )
             fault("QUEUE", "deque-empty", f"deque: {self.label} is empty: {why}", self.label)
         block, event_id = self._filled.popleft()
-        event = self._event(src_user_pos, dst_user_pos)
+        event = self.enque_event
+        if src_user_pos is not None or dst_user_pos is not None:
+            event = self._event(src_user_pos, dst_user_pos)
         block.state = DEQUE
-        block.site = stream.site(2)
-        stream.wait_flag(event, event_id, site=block.site)
-        stream.release_event(event, event_id)
+        block.site = site = stream.site(2)
+        stream.queue_wait(event, event_id, site, _FLAG)
         return self._tensor(block, dtype)
 
     def free_tensor(self, tensor: LocalTensor) -> None:
@@ -254,15 +255,12 @@ class TQueBind:
                 f"dequeue it first",
                 self.label,
             )
-        block.site = stream.site(2)
-        block.free_id = stream.take_event(self.free_event, self.label)
-        stream.set_flag(self.free_event, block.free_id, site=block.site)
+        block.site = site = stream.site(2)
+        block.free_id = stream.queue_set(self.free_event, self.label, site)
         block.state = FREE
-        block.owner.freed_at = block.site
+        block.owner.freed_at = site
 
     def _event(self, source: Any, target: Any) -> HardEvent:
-        if source is None and target is None:
-            return self.enque_event
         events = EVENTS.get((TPosition(source), TPosition(target)))
         if events is not None:
             return events[0]
