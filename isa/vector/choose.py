@@ -35,6 +35,7 @@ from isa.vector.special import (
     cmp_mask,
     flag_argument,
     mode_argument,
+    overload,
     put,
     send,
     tensor_key,
@@ -81,17 +82,17 @@ def select(dst: LocalTensor, *args: Any, **kwargs: Any) -> None:
         and "mask" not in kwargs
     ):
         if "sel_mode" in kwargs:
-            _select_by_register(dst, *args, **kwargs)
+            overload("select", _select_by_register, (dst, *args), kwargs)
         else:
-            _select_scalar_register(dst, *args, **kwargs)
+            overload("select", _select_scalar_register, (dst, *args), kwargs)
         return
     if len(args) == 5 and not kwargs and isinstance(args[3], BinaryRepeatParams):
-        _select_by_register(dst, *args)
+        overload("select", _select_by_register, (dst, *args), {})
         return
     if len(args) == 4 and not kwargs and isinstance(args[3], BinaryRepeatParams):
-        _select_scalar_register(dst, *args)
+        overload("select", _select_scalar_register, (dst, *args), {})
         return
-    _select_tensor(dst, *args, **kwargs)
+    overload("select", _select_tensor, (dst, *args), kwargs)
 
 
 def _select_tensor(

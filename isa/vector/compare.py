@@ -42,6 +42,7 @@ from isa.vector.special import (
     cmp_mask,
     flag_argument,
     mode_argument,
+    overload,
     send,
     tensor_key,
 )
@@ -103,11 +104,12 @@ def compare(*args: Any, **kwargs: Any) -> None:
     is computed. `(src0, src1, cmp_mode, mask, repeat_params)` writes one repeat's bits to CMPMASK; bits of inactive
     lanes stay.
     """
-    third = args[2] if len(args) > 2 else kwargs.get("src1")
-    if "dst" in kwargs or (len(args) > 2 and isinstance(third, LocalTensor)):
-        compare_to_tensor(*args, **kwargs)
+    if len(args) > 2:
+        to_register = isinstance(args[2], int)  # the mode, where the other form has src1
     else:
-        compare_to_register(*args, **kwargs)
+        named = sum(operand in kwargs for operand in ("dst", "src0", "src1"))
+        to_register = len(args) + named < 3
+    overload("compare", compare_to_register if to_register else compare_to_tensor, args, kwargs)
 
 
 def compare_to_tensor(

@@ -53,6 +53,7 @@ from isa.vector.special import (
     flag_argument,
     hand_over,
     lanes_of,
+    overload,
     send,
     tensor_key,
 )
@@ -79,11 +80,11 @@ def set_deq_scale(*args: Any, **kwargs: Any) -> None:
         return
     first = args[0] if args else kwargs.get("vdeq", kwargs.get("scale"))
     if isinstance(first, LocalTensor):
-        _set_vector_scale(*args, **kwargs)
+        overload("set_deq_scale", _set_vector_scale, args, kwargs)
     elif len(args) + len(kwargs) == 1:
-        _set_half_scale(*args, **kwargs)
+        overload("set_deq_scale", _set_half_scale, args, kwargs)
     else:
-        _set_scale(*args, **kwargs)
+        overload("set_deq_scale", _set_scale, args, kwargs)
 
 
 def _set_half_scale(scale: float) -> None:

@@ -33,6 +33,7 @@ from isa.vector.special import (
     check_type,
     flag_argument,
     merged_count,
+    overload,
     put,
     read_register,
     send,
@@ -148,9 +149,9 @@ def mrg_sort(dst: LocalTensor, sort_list: MrgSortSrcList, *args: Any, **kwargs: 
     result for others is not the hardware's.
     """
     if (args and isinstance(args[0], MrgSort4Info)) or "params" in kwargs:
-        _merge_by_info(dst, sort_list, *args, **kwargs)
+        overload("mrg_sort", _merge_by_info, (dst, sort_list, *args), kwargs)
     else:
-        _merge_by_counts(dst, sort_list, *args, **kwargs)
+        overload("mrg_sort", _merge_by_counts, (dst, sort_list, *args), kwargs)
 
 
 def _merge_by_info(dst: LocalTensor, sort_list: MrgSortSrcList, params: MrgSort4Info) -> None:

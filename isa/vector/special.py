@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -195,6 +197,27 @@ def send(
         write_mask(lane_mask(name, mask, REPEAT_BYTES // dtype.size))
     stream.issue(call)
     return True
+
+
+@lru_cache(maxsize=64)
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def overload(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Call one form of an instruction; fault where the arguments are not that form's."""
+    signature = _signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        names = ", ".join(signature.parameters)
+        fault(
+            "ILLEGAL_PARAM",
+            "form",
+            f"{name}: {error}. By its first arguments this is the form ({names})",
+            pipe=_PIPE,
+        )
+    function(*bound.args, **bound.kwargs)
 
 
 def tensor_key(*tensors: Any) -> tuple[Any, ...]:

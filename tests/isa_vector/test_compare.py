@@ -305,3 +305,23 @@ def test_in_place_from_the_start_is_allowed() -> None:
     bench.run(asc.compare, local(SRC, 64, asc.uint8), A, B, asc.CMPMODE.LT, 512)
     other.run(asc.compare, local(DST, 64, asc.uint8), A, B, asc.CMPMODE.LT, 512)
     np.testing.assert_array_equal(bench.ub[SRC : SRC + 64], other.ub[DST : DST + 64])
+
+
+def test_operands_by_name() -> None:
+    """Both forms of compare, whichever operands are named."""
+    results = []
+    for named in range(6):
+        bench = Bench(12)
+        with bench.stream:
+            if named < 4:
+                operands = [("dst", whole(DST, asc.uint8)), ("src0", A), ("src1", B)]
+                given = [tensor for _, tensor in operands[:named]]
+                asc.compare(*given, **dict(operands[named:]), cmp_mode=asc.CMPMODE.LE, count=64)
+            else:
+                given = [A][: named - 4]
+                rest = {"src1": B} if given else {"src0": A, "src1": B}
+                params = asc.BinaryRepeatParams()
+                asc.compare(*given, **rest, cmp_mode=asc.CMPMODE.LE, mask=64, repeat_params=params)
+                asc.get_cmp_mask(whole(DST, asc.uint8))
+        results.append(bench.ub[DST : DST + 8].tobytes())
+    assert len(set(results)) == 1
