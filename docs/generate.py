@@ -172,7 +172,8 @@ def _arguments(function: Any) -> str:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name == "self":
             continue
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        is_keyword = parameter.kind is parameter.VAR_KEYWORD
+        star = "**" if is_keyword else "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
         default = parameter.default
         if default is parameter.empty:
             text = ""
