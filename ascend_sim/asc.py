@@ -156,19 +156,14 @@ from isa.vector.reduce import (
     whole_reduce_min,
     whole_reduce_sum,
 )
-from isa.vector.reduce_all import (
-    get_acc_val,
-    get_reduce_max_min_count,
-    reduce_max,
-    reduce_min,
-    reduce_sum,
-)
+from isa.vector.reduce_extremes import get_reduce_max_min_count, reduce_max, reduce_min
 from isa.vector.reduce_parts import (
     block_reduce_max,
     block_reduce_min,
     block_reduce_sum,
     pair_reduce_sum,
 )
+from isa.vector.reduce_sum import get_acc_val, reduce_sum
 from isa.vector.refused import (
     abs_sub,
     ands,

@@ -9,16 +9,15 @@ from isa.tensor import LocalTensor
 from isa.types import BLOCK_BYTES, BLOCKS_PER_REPEAT, REPEAT_BYTES, Pipe, float16
 from isa.vector.checks import check_integer, check_local, check_same_dtype
 from isa.vector.places import check_place
-from isa.vector.reduce import (
+from isa.vector.reduce import largest, smallest
+from isa.vector.reduce_binding import (
     MAX_RESULT_STRIDE,
     TYPES,
     Shape,
     as_rows,
     bind_reduction,
-    largest,
     nothing,
     send_masked,
-    smallest,
     tree_sum,
 )
 from isa.vector.special import flag_argument, lanes_of

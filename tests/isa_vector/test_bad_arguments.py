@@ -160,7 +160,7 @@ def test_outside_a_kernel(function: Callable[..., Any], arguments: tuple[Any, ..
         function(*arguments)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(CALLS), st.data())
 def test_two_wrong_arguments(call: Any, data: Any) -> None:
     function, arguments = call

@@ -141,7 +141,7 @@ def test_select_count(dtype: DType, mode: asc.SelMode, count: int) -> None:
     bench.check()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seeds(),
     st.sampled_from(FLOATS),

@@ -131,7 +131,7 @@ OFFSETS = [k * 32 - 256 for k in range(16)]
 SIGNS = [k % 3 == 0 for k in range(16)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seeds(),
     st.booleans(),

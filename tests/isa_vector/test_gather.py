@@ -160,7 +160,7 @@ def test_gatherb(seed: int, dtype: DType, repeat: int, block: int, step: int) ->
 PATTERN_STARTS = {1: (0, 2), 2: (1, 2), 3: (0, 4), 4: (1, 4), 5: (2, 4), 6: (3, 4), 7: (0, 1)}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seeds(),
     st.sampled_from(WORDS),

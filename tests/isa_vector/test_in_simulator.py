@@ -236,8 +236,8 @@ BODIES: dict[Callable[[], None], tuple[str, ...]] = {
 NEEDS_VALUES = {reduce_index, registers, gather_mask_user, sort_suspended}
 """Bodies in which the scalar unit reads what V computed."""
 MINE = (
-    "choose", "compare", "convert", "dequantise", "gather", "gather_mask", "index", "permute", "reduce", "reduce_all",
-    "reduce_parts", "sort",
+    "choose", "compare", "convert", "dequantise", "gather", "gather_mask", "index", "permute", "reduce",
+    "reduce_extremes", "reduce_parts", "reduce_sum", "sort",
 )  # fmt: skip
 
 

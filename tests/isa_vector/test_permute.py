@@ -69,7 +69,7 @@ def listed(starts: list[int], dtype: DType) -> list[Any]:
     return [local(start, 1024 // dtype.size, dtype) for start in starts]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seeds(),
     st.sampled_from(TYPES),

@@ -78,7 +78,7 @@ def check_values(bench: Bench, dtype: DType) -> None:
 SHAPES = st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 12))  # repeats, strides
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(seeds(), st.sampled_from(FLOATS), SHAPES, st.integers(1, 9), st.data(), st.booleans())
 def test_whole_sum(
     seed: int, dtype: DType, shape: Any, stride: int, data: Any, other_name: bool
@@ -101,7 +101,7 @@ def test_whole_sum(
     check_values(bench, dtype)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seeds(),
     st.sampled_from(FLOATS),
@@ -141,7 +141,7 @@ def test_whole_extremes(
     bench.check()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seeds(),
     st.sampled_from(FLOATS),
@@ -370,7 +370,7 @@ def test_in_place() -> None:
     np.testing.assert_array_equal(bench.ub[:40], other.ub[DST : DST + 40])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seeds(),
     st.integers(0, 60),

@@ -78,7 +78,7 @@ def merge(lists: list[Any], stop: bool) -> tuple[list[Any], list[int]]:
     return merged, taken
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seeds(),
     st.sampled_from(FLOATS),
