@@ -74,14 +74,12 @@ class CubeCall(Call):
         self.unit_flag = unit_flag
 
     def at(self, gm: Access, *, write: bool) -> Call:
-        """Return the same call with its GM side at another place."""
+        """Return the same fixpipe with its destination in GM at another place."""
+        assert write
         call = CubeCall.__new__(CubeCall)
         for name in Call.__slots__:
             setattr(call, name, getattr(self, name))
-        if write:
-            call.writes = (gm,)
-        else:
-            call.reads = (gm, *self.reads[1:])
+        call.writes = (gm,)
         call.template, call.price, call.unit_flag = self, None, self.unit_flag
         return call
 

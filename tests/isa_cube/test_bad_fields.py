@@ -27,6 +27,7 @@ from isa.cube_params import (
 )
 from isa.faults import IsaFault
 from isa.fixpipe import fixpipe
+from isa.instruction import REGISTRY
 from isa.load import (
     init_const_value,
     load_data,
@@ -36,8 +37,9 @@ from isa.load import (
 from isa.move import data_copy
 from isa.params import DataCopyParams
 from isa.stream import EagerStream
-from isa.types import Space, float16, float32, int32, uint64
-from tests.isa_cube.kit import cube, gm, local, vector
+from isa.tensor import GlobalTensor
+from isa.types import Pipe, Space, float16, float32, int32, uint64
+from tests.isa_cube.kit import cube, gm, local, refusal, vector
 
 A2, B2 = local(Space.L0A, float16), local(Space.L0B, float16)
 CO1, L1, UB = local(Space.L0C, float32), local(Space.L1, float16), local(Space.UB, float16)
@@ -165,3 +167,41 @@ def test_any_operand_anywhere(
             call(*operands)
         except IsaFault as fault:
             assert fault.message
+
+
+def test_gm_tensors_start_on_an_element_and_are_bound() -> None:
+    halves = gm(np.zeros(64, np.float16))[1:].reinterpret_cast(float32)
+    with cube():
+        fault = refusal(lambda: fixpipe(halves, CO1, FixpipeParamsV220(1, 1, 16, 1)))
+        assert (fault.kind, fault.code) == ("ALIGNMENT", "gm-misaligned")
+        assert "no multiple of the 4 bytes of float32" in fault.message
+        fault = refusal(lambda: load_data(A2, GlobalTensor(), LoadData2DParams()))
+        assert fault.code == "unbound-tensor"
+        fault = refusal(lambda: fixpipe(GlobalTensor(), CO1, FixpipeParamsV220(1, 1, 16, 1)))
+        assert fault.code == "unbound-tensor"
+
+
+def test_a_call_that_does_nothing_may_be_repeated_anywhere() -> None:
+    with cube() as stream:
+        for tile in range(3):
+            data_copy(L1, X[tile * 16 :], Nd2NzParams(1, 0, 16, 0, 16, 16, 1, 0))
+        assert [call.writes for call in stream.issued] == [()] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "pipe", "cost"),
+    [
+        ("mmad", Pipe.M, "mmad"),
+        ("fixpipe", Pipe.FIX, "fixpipe"),
+        ("load_data", Pipe.MTE1, "mte1"),
+        ("load_data_with_transpose", Pipe.MTE1, "mte1"),
+        ("init_const_value", Pipe.MTE1, "mte1"),
+    ],
+)
+def test_the_registry_has_them(name: str, pipe: Pipe, cost: str) -> None:
+    record = REGISTRY[name]
+    assert (record.pipe, record.cost) == (pipe, cost)
+    assert "=" in record.doc
+    a = np.array([[1, 2], [3, 4]], np.float32)
+    operands = (a, a) if name == "mmad" else (a,)
+    assert np.array_equal(record.meaning(*operands), a @ a if name == "mmad" else a)
