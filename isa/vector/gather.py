@@ -13,7 +13,6 @@ import numpy as np
 from isa.access import Access, check_bounds, contiguous, repeats
 from isa.faults import IsaFault, fault
 from isa.instruction import Call, Instruction, register
-from isa.stream import current
 from isa.tensor import LocalTensor
 from isa.types import (
     BLOCK_BYTES,
@@ -33,7 +32,7 @@ from isa.vector.checks import MAX_STRIDE, check_integer, check_local, check_repe
 from isa.vector.masks import freeze
 from isa.vector.params import GatherRepeatParams
 from isa.vector.places import PickedAccess, capacity, check_disjoint, counter_access
-from isa.vector.special import bank_key, check_type, lanes_of, send, tensor_key
+from isa.vector.special import Reporter, bank_key, call_site, check_type, lanes_of, send, tensor_key
 
 Array = Any
 _PIPE = Pipe.V.name
@@ -93,6 +92,7 @@ def gather(
         freeze(number),
         repeat_times,
         dst_rep_stride,
+        call_site(),
         bank_key(),
     )
     send(
@@ -156,13 +156,13 @@ def _bind_gather(
         check_bounds(access, tensor, f"gather: {what}", capacity(), _PIPE)
     check_disjoint("gather", target, source, src)
     check_disjoint("gather", target, named, offsets)
-    stream = current.get()
+    report = Reporter()
     length = src.length
 
     def meaning(places: Array, values: Array) -> Array:
         wanted = np.asarray(places).astype(np.int64) + base
         checked = wanted if active is None else wanted[..., active]
-        _check_offsets("gather", "src_base + src_offset", checked, src, length, size, size, stream)
+        _check_offsets("gather", "src_base + src_offset", checked, src, length, size, size, report)
         return _gather(values, np.where(wanted < length, wanted, 0) // size)
 
     return Call(_GATHER, Pipe.V, (named, source), (target,), meaning, work=repeat, cost=cost)
@@ -186,7 +186,7 @@ def _check_offsets(
     length: int,
     unit: int,
     border: int,
-    stream: Any,
+    report: Reporter,
 ) -> None:
     """Report the first offset that leaves the source or is off its border; the instruction is executing."""
     odd = wanted % border != 0
@@ -216,7 +216,7 @@ def _check_offsets(
             span,
             _PIPE,
         )
-    stream.fault(error)
+    report(error)
 
 
 def _gatherb(values: Array, places: Array) -> Array:
@@ -276,15 +276,19 @@ def gatherb(
             check_bounds(access, tensor, f"gatherb: {what}", capacity(), _PIPE)
         check_disjoint("gatherb", target, source, src0)
         check_disjoint("gatherb", target, named, offset)
-        stream = current.get()
+        report = Reporter()
 
         def meaning(places: Array, values: Array) -> Array:
             wanted = places.astype(np.int64)
             _check_offsets(
-                "gatherb", "offset", wanted, src0, length, BLOCK_BYTES, BLOCK_BYTES, stream
+                "gatherb", "offset", wanted, src0, length, BLOCK_BYTES, BLOCK_BYTES, report
             )
             return _gatherb(values, wanted[:, None] + np.arange(BLOCK_BYTES)).copy()
 
         return Call(_GATHERB, Pipe.V, (named, source), (target,), meaning, work=repeat, cost=cost)
 
-    send("gatherb", (tensor_key(dst, src0, offset), repeat_times, repeat_params, bank_key()), bind)
+    send(
+        "gatherb",
+        (tensor_key(dst, src0, offset), repeat_times, repeat_params, call_site(), bank_key()),
+        bind,
+    )

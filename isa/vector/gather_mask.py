@@ -9,7 +9,6 @@ import numpy as np
 from isa.access import Access, check_bounds, contiguous
 from isa.faults import IsaFault, fault
 from isa.instruction import Call, Instruction, register
-from isa.stream import current
 from isa.tensor import LocalTensor
 from isa.types import (
     BLOCK_BYTES,
@@ -37,8 +36,10 @@ from isa.vector.places import (
 )
 from isa.vector.special import (
     KEPT,
+    Reporter,
     bank,
     bank_key,
+    call_site,
     check_type,
     flag_argument,
     hand_over,
@@ -113,6 +114,7 @@ def gather_mask(
         mask,
         params,
         gather_mask_mode,
+        None if built_in else call_site(),
         bank_key(),
     )
     send("gather_mask", key, bind, count_form=True)
@@ -263,13 +265,13 @@ def _bind_user(
     check_disjoint("gather_mask", target, bits, pattern)
     _check_overlap(dst, target, src0, lanes, repeat, params, lanes)
     registers = bank()
-    stream = current.get()
+    report = Reporter()
 
     def meaning(values: Array, given: Array) -> Array:
         marked = np.unpackbits(given, axis=1, bitorder="little")[:, :lanes].astype(bool)
         kept = _gather_mask(np.asarray(values).reshape(repeat, lanes), marked)
         if len(kept) > room:
-            _report_full(stream, dst, len(kept))
+            _report_full(report, dst, len(kept))
         put(registers, KEPT, np.uint64(len(kept)))
         return kept
 
@@ -285,9 +287,9 @@ def _bind_user(
     )
 
 
-def _report_full(stream: Any, dst: LocalTensor, count: int) -> None:
+def _report_full(report: Reporter, dst: LocalTensor, count: int) -> None:
     size = dst.dtype.size
-    stream.fault(
+    report(
         IsaFault(
             "BOUNDS",
             "tensor-out-of-bounds",

@@ -14,7 +14,7 @@ from isa.instruction import REGISTRY
 from isa.stream import EagerStream
 from isa.types import Pipe, Space
 from tests.isa_vector.kit import local, values
-from tests.machine.kit import check_run, window
+from tests.machine.kit import check_run, line_of, window
 
 E = asc.HardEvent
 V = asc.PipeID.PIPE_V
@@ -381,6 +381,8 @@ def test_an_offset_outside_stops_the_kernel() -> None:
         "V",
     )
     assert (finding.tensor, finding.bytes) == ("UB[0:400]", (400, 404))
+    assert finding.file == __file__
+    assert finding.line == line_of(body, "asc.gather(")
 
 
 def test_reduce_sum_waits_for_v_and_lets_others_wait() -> None:
