@@ -252,9 +252,6 @@ def test_a_wait_at_the_head_of_a_loop_that_nobody_primed(primed: bool) -> None:
     )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the finding names the first pipe in a fixed order, not the first wait"
-)
 def test_the_finding_of_a_hang_is_the_first_wait_of_the_program() -> None:
     """V waits for MTE2 only because MTE2 waits: the place to mend is the wait that stands first."""
 

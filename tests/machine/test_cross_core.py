@@ -175,9 +175,6 @@ def test_without_sync_all_the_same_kernel_races() -> None:
     assert "race-blocks-raw" in [finding.code for finding in run.findings]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="with any flag between cores, blocks are not compared at all"
-)
 def test_a_sync_all_orders_what_stands_before_it_only() -> None:
     """All meet first, and only then write the same bytes."""
 
@@ -226,15 +223,7 @@ def test_a_counter_left_over() -> None:
     assert {f.line for f in run.findings} == {line_of(kernel, "# here")}
 
 
-@pytest.mark.parametrize(
-    "sets",
-    [
-        15,
-        pytest.param(
-            16, marks=pytest.mark.xfail(strict=True, reason="the counter's limit is not looked at")
-        ),
-    ],
-)
+@pytest.mark.parametrize("sets", [15, 16])
 def test_a_counter_holds_fifteen(sets: int) -> None:
     """The sixteenth set without a wait is an error of the hardware."""
 

@@ -132,7 +132,6 @@ def test_ties_do_not_matter(kernel: Callable[..., None], chip: str) -> None:
         assert everything(launch(kernel, 4, chip, shuffle=seed)) == expected
 
 
-@pytest.mark.xfail(strict=True, reason="results of one pipe that land together land in any order")
 def test_results_of_one_pipe_that_land_together_land_in_program_order() -> None:
     """Two short fills retire in the cycle of the long division before them: the last one stays."""
 

@@ -206,9 +206,6 @@ def test_a_tensor_allocated_again_may_be_used() -> None:
     assert toy_run(kernel).findings == []
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what a buffer held before it was allocated again counts as written"
-)
 def test_a_tensor_that_nobody_filled_since_it_was_allocated() -> None:
     """The second tile's load is missing: what it reads is the first tile's, by luck."""
 
@@ -265,9 +262,6 @@ def test_a_tensor_that_is_never_dequeued_leaves_its_flag_set() -> None:
     assert sorted(kinds(run)) == [("FLAG_BALANCE", "flag-left-set"), ("QUEUE", "tensor-not-freed")]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="ids given by hand are not compared with those of the queues"
-)
 def test_an_id_given_by_hand_that_a_queue_holds() -> None:
     """The queue has raised MTE2_V id 0 and nobody has taken it: the same flag by hand gets mixed up with it."""
 

@@ -124,18 +124,7 @@ def test_a_synchronisation_left_out_with_scalar_accesses(seed: int) -> None:
     assert any(needed)
 
 
-TIED = pytest.mark.xfail(
-    strict=True, reason="results of one pipe that land together land in any order"
-)
-
-
-@pytest.mark.parametrize(
-    "seed",
-    [
-        pytest.param(seed, marks=[TIED] if seed in (5003, 5005) else [])
-        for seed in range(5000, 5020)
-    ],
-)
+@pytest.mark.parametrize("seed", range(5000, 5020))
 def test_neither_ties_nor_options_change_a_program(seed: int) -> None:
     """With half of its synchronisation gone, so that order matters."""
     program = Generator(seed).make(30)

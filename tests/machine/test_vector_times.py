@@ -150,7 +150,6 @@ def test_bank_conflicts(places: tuple[int, int, int], extra: int) -> None:
     assert run.stalls()["bank_conflict"] == extra
 
 
-@pytest.mark.xfail(strict=True, reason="the banks of the first repeat are taken for those of all")
 def test_an_operand_that_runs_into_another_bank() -> None:
     """Banks change every 64 KiB: of 32 repeats the last 16 write into the banks that are read."""
 
