@@ -126,3 +126,43 @@ def test_many_random_accesses() -> None:
         run = launch(tuple(tuple(mine) for mine in uses))
         check_overlaps(run, uses)
         check_coverage(run, uses)
+
+
+# ---- with barriers of all blocks ------------------------------------------------------------
+
+
+def rounds(z: asc.GlobalAddress, uses: Any) -> None:
+    """Several rounds of accesses; all blocks meet between two of them."""
+    t = local(0, SIZE)
+    asc.duplicate(t, 1.0, SIZE)
+    asc.pipe_barrier(ALL)
+    for number, epoch in enumerate(uses):
+        if number:
+            asc.sync_all()
+        for store, start, rows, width, gap in epoch[asc.get_block_idx()]:
+            target = window(z)[start:]
+            if store:
+                asc.data_copy(target, t, asc.DataCopyParams(rows, width, 0, gap))
+            else:
+                asc.data_copy(t, target, asc.DataCopyParams(rows, width, gap, 0))
+            asc.pipe_barrier(ALL)
+
+
+def test_only_blocks_of_one_round_race() -> None:
+    verdicts = []
+    for seed in range(100):
+        blocks = 2 + seed % 3
+        epochs = [draw(1000 * seed + number, blocks) for number in range(3)]
+        frozen = tuple(tuple(tuple(mine) for mine in epoch) for epoch in epochs)
+        run = toy_run(rounds, np.zeros(SIZE, np.float32), frozen, cores=blocks)
+        races = [finding for finding in run.findings if finding.kind == "RACE"]
+        expected = False
+        for epoch in epochs:
+            stores = [touched(mine, True) for mine in epoch]
+            everything = [touched(mine, False) | touched(mine, True) for mine in epoch]
+            expected |= any(
+                stores[a] & everything[b] for a in range(blocks) for b in range(blocks) if a != b
+            )
+        assert bool(races) is expected, seed
+        verdicts.append(expected)
+    assert 20 < sum(verdicts) < 80

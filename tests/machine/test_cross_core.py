@@ -263,3 +263,90 @@ def test_flags_that_there_are_not(call: Any, error: type[Exception], text: str) 
 def test_a_vector_kernel_has_no_flags_between_cores() -> None:
     with pytest.raises(HostError, match="mix kernels only"):
         toy_run(lambda: asc.cross_core_set_flag(0, 0, MTE3))
+
+
+@pytest.mark.parametrize("relay", [True, False])
+def test_order_from_one_vector_core_to_the_other_by_way_of_the_cube_core(relay: bool) -> None:
+    """Both vector cores report to the cube core, which answers both; without it they are not ordered."""
+
+    def kernel(z: asc.GlobalAddress) -> None:
+        if asc.ascend_is_aic():
+            if relay:
+                asc.cross_core_wait_flag(1)
+                asc.cross_core_set_flag(2, 2, MTE2)
+            return
+        t = local(A, N)
+        if asc.get_sub_block_idx() == 0:
+            asc.duplicate(t, 7.0, N)
+            hand_over(E.V_MTE3)
+            asc.data_copy(window(z), t, N)  # store
+        if relay:
+            asc.cross_core_set_flag(1, 2, MTE3)
+            asc.cross_core_wait_flag(2)
+        if asc.get_sub_block_idx() == 1:
+            asc.data_copy(t, window(z), N)  # load
+
+    run = toy_run(kernel, np.zeros(N, np.float32), **MIX)
+    if relay:
+        assert run.findings == []
+    else:
+        (race,) = run.findings
+        assert (race.kind, race.code) == ("RACE", "race-blocks-raw")
+        assert race.line == line_of(kernel, "# load")
+        assert str(line_of(kernel, "# store")) in race.message
+
+
+@pytest.mark.xfail(strict=True, reason="with flags inside an AI Core its cores are not compared")
+def test_a_flag_that_is_set_before_the_store_orders_nothing() -> None:
+    def kernel(z: asc.GlobalAddress) -> None:
+        if asc.ascend_is_aic():
+            return
+        t = local(A, N)
+        first = asc.get_sub_block_idx() == 0
+        if first:
+            asc.duplicate(t, 7.0, N)
+            hand_over(E.V_MTE3)
+        asc.cross_core_set_flag(1, 1, MTE3)
+        if first:
+            asc.data_copy(window(z), t, N)
+        asc.cross_core_wait_flag(1)
+        if not first:
+            asc.data_copy(t, window(z), N)
+
+    (race,) = toy_run(kernel, np.zeros(N, np.float32), **MIX).findings
+    assert race.kind == "RACE"
+
+
+@pytest.mark.xfail(strict=True, reason="with flags inside an AI Core its cores are not compared")
+def test_a_producer_that_does_not_wait_for_its_consumer() -> None:
+    """The second store may come before the first has been read: nothing leads back."""
+
+    def kernel(z: asc.GlobalAddress, back: bool) -> None:
+        if asc.ascend_is_aic():
+            return
+        t = local(A, N)
+        for turn in range(2):
+            if asc.get_sub_block_idx() == 0:
+                asc.duplicate(t, float(turn), N)
+                hand_over(E.V_MTE3)
+                if back and turn:
+                    asc.cross_core_wait_flag(2)
+                asc.data_copy(window(z), t, N)  # store
+                hand_over(E.MTE3_V)
+                asc.cross_core_set_flag(1, 1, MTE3)
+                asc.cross_core_wait_flag(1)
+            else:
+                asc.cross_core_set_flag(1, 1, MTE3)
+                asc.cross_core_wait_flag(1)
+                asc.data_copy(t, window(z), N)  # load
+                asc.pipe_barrier(MTE2)
+            if back and not turn:
+                asc.cross_core_set_flag(2, 1, MTE2)
+                if asc.get_sub_block_idx() == 1:
+                    asc.cross_core_wait_flag(2)
+
+    with_it, without = (
+        toy_run(kernel, np.zeros(N, np.float32), back, **MIX).findings for back in (True, False)
+    )
+    assert with_it == []
+    assert "RACE" in {finding.kind for finding in without}
