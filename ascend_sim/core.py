@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ascend_sim.gm import GlobalMemory
     from ascend_sim.program import Program
 
+ITEM_BITS = 40
+"""Ranks leave this many bits for the number of an item: what one pipe does in one cycle is in program order."""
 POISON = 0xFF
 """What fresh on-chip memory is filled with: NaN in every floating type."""
 
@@ -108,13 +110,13 @@ class Core:
             if pipe is Pipe.S:
                 continue
             depth = chip.queue_depth(pipe, self.kind)
-            pipe_rank = rank * len(Pipe) + pipe
+            pipe_rank = (rank * len(Pipe) + pipe) << ITEM_BITS
             if pipe in ports:
                 self.pipes[pipe] = MovePipe(self, pipe, depth, pipe_rank, ports[pipe])
             else:
                 self.pipes[pipe] = ComputePipe(self, pipe, depth, pipe_rank)
         self.lanes: list[PipeQueue | None] = [self.pipes.get(pipe) for pipe in Pipe]
-        self.scalar_rank = rank * len(Pipe)
+        self.scalar_rank = rank * len(Pipe) << ITEM_BITS
         self.flags: dict[int, Flag] = {}
         self.program: Program | None = None
         self.items: deque[Item] = deque()
@@ -307,6 +309,8 @@ class Core:
             self.waiting_flag = item
             return False
         self.waiting_flag = None
+        if item.event is None and len(flag.tokens) > self.cross.limit:
+            self.cross.check_counter(self, item, flag.tokens)
         visible, item.partner = flag.tokens.popleft()
         event = item.event.name if item.event is not None else f"id {item.event_id}"
         self._stall(visible, item.cause, item, f"{item.partner.name} {event}")

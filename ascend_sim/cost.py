@@ -100,12 +100,22 @@ def bank_conflict_cycles(call: Call, chip: Chip, slope: float) -> float:
     period = groups  # a repeat stride moves the pattern by whole rows, so it comes back after `groups` repeats
     total = 0.0
     phases = min(call.work, period)
-    if len({step % (row * groups) for _, _, _, step, _ in geometry}) == 1:
+    span = groups * banks.bank_bytes
+    if any(_last_byte(operand, call.work) // span != operand[1] // span for operand in geometry):
+        phases = (
+            call.work
+        )  # an operand comes into another bank of its groups: each repeat by itself
+    elif len({step % (row * groups) for _, _, _, step, _ in geometry}) == 1:
         phases = 1  # all operands move on alike: every repeat has the same pattern
     for phase in range(phases):
         weight = 1 if phases == call.work else (call.work - phase + phases - 1) // phases
         total += weight * _repeat_extra(geometry, chip, phase, slope)
     return total
+
+
+def _last_byte(operand: tuple[bool, int, int, int, int], repeats: int) -> int:
+    _, address, block_stride, step, blocks = operand
+    return address + (repeats - 1) * step + (blocks - 1) * block_stride
 
 
 def _repeat_extra(
@@ -123,7 +133,7 @@ def _repeat_extra(
     for is_write, address, block_stride, step, blocks in geometry:
         start = address + repeat * step
         count = 1 if block_stride == 0 else blocks
-        walk = ((start // row) % groups, start // span, block_stride, step)
+        walk = ((address // row) % groups, address // span, block_stride, step)
         if is_write:
             write_walk = walk
         else:

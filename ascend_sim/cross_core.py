@@ -13,6 +13,8 @@ from ascend_sim.cost import whole
 from isa.types import CoreKind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ascend_sim.core import Core
     from ascend_sim.session import Session
     from ascend_sim.trace import Item
@@ -37,7 +39,7 @@ class CrossFlags:
         )
         self.limit = chip.sync.counter_max
         self._sets: dict[tuple[int, int, int, CoreKind], dict[int, list[tuple[int, Item]]]] = {}
-        self.used = False
+        self.inside_cores = False  # whether flags order the cores of an AI Core among each other
 
     def _senders(self, core: Core, mode: int) -> list[Core]:
         cores = self._session.cores
@@ -77,6 +79,26 @@ class CrossFlags:
         visible = last + (self._latency_all if mode == 0 else self._latency)
         for receiver in self._receivers(core, mode):
             receiver.deliver(flag_id, visible, by)
+
+    def check_counter(
+        self, core: Core, item: Item, tokens: Sequence[tuple[int, Item]], time: int | None = None
+    ) -> None:
+        """Report a counter that stood above its limit before a wait took one from it."""
+        visible, setter = tokens[self.limit]
+        if time is None:
+            time = core.time
+        if visible <= time:
+            self._session.report(
+                "FLAG_BALANCE",
+                "cross-core-counter-overflow",
+                f"cross-core flag {item.event_id} is set for the {self.limit + 1}th time on {core.name} before a wait "
+                f"has taken one: its counter holds {self.limit}, one more is an error on the hardware. Let the receiver "
+                f"answer with a flag of its own before the sender goes on",
+                setter.site,
+                core.name,
+                setter.pipe.name,
+                struck=True,
+            )
 
     def missing(self, core: Core, flag_id: int) -> str:
         """Say which cores a wait on this core still lacks a set of."""

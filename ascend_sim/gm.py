@@ -19,6 +19,8 @@ from ascend_sim.cost import whole
 from isa.types import CacheMode, CoreKind, Pipe
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from ascend_sim.config import Chip
@@ -36,10 +38,9 @@ class L2:
     Dirty sectors are written back when they leave.
     """
 
-    def __init__(self, chip: Chip, warm: bool) -> None:
+    def __init__(self, chip: Chip) -> None:
         self.sector = chip.gm.sector
         self.capacity = chip.l2.bytes // self.sector
-        self.warm = warm
         self.fills = self.capacity + 1  # a stamp of 0 is older than the whole cache
         self.hit_bytes = 0
         self.miss_bytes = 0
@@ -52,9 +53,16 @@ class L2:
     def _stamps(self, buffer: GmBuffer) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         if buffer.scratch is None:
             count = -(-buffer.nbytes // self.sector) + 1
-            start = self.fills if self.warm and count <= self.capacity else 0
-            buffer.scratch = (np.full(count, start, np.int64), np.zeros(count, bool))
+            buffer.scratch = (np.zeros(count, np.int64), np.zeros(count, bool))
         return buffer.scratch  # type: ignore[no-any-return]
+
+    def preload(self, buffers: Iterable[GmBuffer]) -> None:
+        """Start with the allocations in the cache, in their order, as far as they fit."""
+        left = self.capacity
+        for buffer in buffers:
+            held = min(-(-buffer.nbytes // self.sector), left)
+            self._stamps(buffer)[0][:held] = self.fills
+            left -= held
 
     def _sectors(self, access: Access) -> Any:
         """Return an index of the sectors that an access touches: a 2-D window where that is exact."""
@@ -238,10 +246,10 @@ class Port:
 class GlobalMemory:
     """The memory system of one chip during one launch."""
 
-    def __init__(self, chip: Chip, agenda: Agenda, *, warm: bool) -> None:
+    def __init__(self, chip: Chip, agenda: Agenda) -> None:
         self.chip = chip
         self.agenda = agenda
-        self.l2 = L2(chip, warm)
+        self.l2 = L2(chip)
         gm = chip.gm
         self.latency_hit = whole(gm.latency_l2_read)
         self.latency_miss = whole(gm.latency_hbm)
@@ -466,7 +474,9 @@ class GlobalMemory:
         done: list[tuple[int, Port]] = []
         for group in self.groups.copy():
             heap = group.heap
-            through = group.progress + (_EPSILON if group.progress < 1 else _EPSILON * group.progress)
+            through = group.progress + (
+                _EPSILON if group.progress < 1 else _EPSILON * group.progress
+            )
             while heap and (heap[0][0] <= through or heap[0][2] != heap[0][3].ticket):
                 _, _, ticket, port = heapq.heappop(heap)
                 if ticket == port.ticket:

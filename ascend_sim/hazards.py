@@ -21,6 +21,8 @@ from isa.types import PIPES_OF, Pipe
 if TYPE_CHECKING:
     from ascend_sim.program import Program
     from isa.access import Access
+    from isa.tensor import Owner
+    from isa.types import Space
 
 _S = Pipe.S
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
@@ -75,6 +77,7 @@ class Order:
         }
         self._complete: set[int] = set()  # calls whose reads have been found written
         self._marked: set[int] = set()  # calls whose writes have been marked
+        self._calls_of: dict[int, set[int]] = {}  # those of both that use an owner's bytes
 
     # ---- following the program --------------------------------------------------------------
 
@@ -126,6 +129,8 @@ class Order:
             if not tokens:
                 return False
             _join(lane.known, tokens.popleft())
+            if item.forget is not None:
+                self._forget_bytes(*item.forget)
         else:
             lane.known[pipe] = lane.count
         return True
@@ -174,7 +179,7 @@ class Order:
     def _access(self, access: Access, write: bool, pipe: Pipe, lane: _Lane, item: Item) -> None:
         place = access.place
         if place >= GM_PLACE:
-            self._session.note_gm(self._program.unit, access, write, item)
+            self._session.note_gm(self._program, access, write, item)
         log = self._logs.get(place)
         if log is None:
             log = self._logs[place] = []
@@ -244,6 +249,8 @@ class Order:
             for access in call.reads:
                 if access.buffer is None:
                     self._check_written(item, access)
+                    if access.owner is not None:
+                        self._calls_of.setdefault(access.owner.serial, set()).add(identity)
             self._complete.add(identity)
         if identity in self._marked and not call.undefined:
             return
@@ -260,6 +267,15 @@ class Order:
                 self._complete.clear()
         if not call.undefined:
             self._marked.add(identity)
+            if target.owner is not None:
+                self._calls_of.setdefault(target.owner.serial, set()).add(identity)
+
+    def _forget_bytes(self, owner: Owner, space: Space, address: int, length: int) -> None:
+        """Take a buffer's bytes for unwritten: a queue has handed them out anew."""
+        self._written[space][address : address + length] = False
+        for identity in self._calls_of.pop(owner.serial, ()):
+            self._complete.discard(identity)
+            self._marked.discard(identity)
 
     def _check_written(self, item: Item, access: Access) -> None:
         view = access.byte_view(self._written[access.space])

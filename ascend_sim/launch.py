@@ -17,7 +17,7 @@ import simpy
 import isa
 from ascend_sim import messages
 from ascend_sim.config import Chip, load_chip
-from ascend_sim.coverage import axis_text, conflicts, unwritten
+from ascend_sim.coverage import GmUse, axis_text, conflicts, unwritten
 from ascend_sim.errors import ConfigError, Finding, HostError, KernelError
 from ascend_sim.lang.jit import Kernel
 from ascend_sim.placement import KernelType, places
@@ -99,11 +99,13 @@ def launch(
         kernel_type=kind,
         numerics=numerics != "off",
         checks=checks,
-        warm=l2 == "warm",
         auto_sync=auto_sync,
         shuffle=shuffle,
         library=_LIBRARY,
     )
+    if l2 == "warm":
+        buffers = {address.buffer.index: address.buffer for address in addresses.values()}
+        session.memory.l2.preload(buffers.values())
     options = {
         "numerics": numerics, "checks": checks, "l2_start": l2, "auto_sync": auto_sync, "cores": physical_cores,
     }  # fmt: skip
@@ -349,15 +351,13 @@ def _look_over(
     session: Session, addresses: dict[str, GlobalAddress], outputs: list[str] | None
 ) -> dict[str, list[tuple[int, int]]]:
     """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
-    # Flags between cores order their accesses, which this comparison does not follow.
-    found = [] if session.cross.used else conflicts(session.gm_accesses)
-    for kind, buffer, first, second, (low, high) in found:
-        _report_conflict(session, kind, buffer, first, second, low, high)
-    gaps = unwritten(session.gm_accesses, addresses)
+    for uses in session.unordered_accesses():
+        for kind, buffer, first, second, (low, high) in conflicts(uses):
+            _report_conflict(session, kind, buffer, first, second, low, high)
+    everything: list[GmUse] = [use[:4] for use in session.gm_accesses]
+    gaps = unwritten(everything, addresses)
     read = {
-        access.buffer.index
-        for _, access, write, _ in session.gm_accesses
-        if not write and access.buffer
+        access.buffer.index for _, access, write, _ in everything if not write and access.buffer
     }
     for name, ranges in gaps.items():
         address = addresses[name]

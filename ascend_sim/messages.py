@@ -35,7 +35,11 @@ def where(access: Access) -> str:
     """Return "UB[0:24576] (in_queue[0])" or "GM x[0:4096]"."""
     if access.space is Space.GM:
         return f"GM {access.name}[{access.low}:{access.high}]"
-    return f"{access.space.name}[{access.low}:{access.high}] ({access.name})"
+    place = f"{access.space.name}[{access.low}:{access.high}]"
+    named = not access.name.startswith(
+        f"{access.space.name}["
+    )  # a static tensor is called by its place
+    return f"{place} ({access.name})" if named else place
 
 
 _VERBS = {
@@ -87,7 +91,7 @@ def deadlock(cores: list[Core], sites: list[Site], now: int) -> tuple[str, Findi
             continue
         for item, text in _blocked(core, sites):
             lines.append(f"  {core.name}.{item.pipe.name:<5} {text}")
-            if first is None:
+            if first is None or (first[0] is core and item.index < first[1].index):
                 first = (core, item)
     finding = Finding("DEADLOCK", "deadlock", "\n".join(lines), struck=True)
     if first is not None:

@@ -176,11 +176,13 @@ class ComputePipe(PipeQueue):
             item.detailed = _conflict_parts
             item.spent = (start + cost.lead, cost.conflict)
         if self.core.numerics and call.writes:
-            self.core.agenda.at(start, READ, self.rank, self._read, item)
+            self.core.agenda.at(start, READ, self.rank + item.index, self._read, item)
 
     def _read(self, item: Item) -> None:
         result = item.call.start(self.core.memories)
-        self.core.agenda.at(item.end, RETIRE, self.rank, self._write, (item.call, result))
+        self.core.agenda.at(
+            item.end, RETIRE, self.rank + item.index, self._write, (item.call, result)
+        )
 
     def _write(self, done: tuple[Any, Any]) -> None:
         call, result = done
@@ -215,7 +217,7 @@ class MovePipe(PipeQueue):
         self.flying.append(item)
         if self.port.write:
             self.blocked = item
-        self.core.agenda.at(start, READ, self.rank, self._request, item)
+        self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
 
     def _move_locally(self, item: Item, start: int) -> None:
         call = item.call
@@ -224,12 +226,12 @@ class MovePipe(PipeQueue):
         self.accept = item.accept = start + call.price.interval
         self.land(item, start + call.price.duration)
         if self.core.numerics:
-            self.core.agenda.at(start, READ, self.rank, self._read_locally, item)
+            self.core.agenda.at(start, READ, self.rank + item.index, self._read_locally, item)
 
     def _read_locally(self, item: Item) -> None:
         self._results[item] = item.call.start(self.core.memories)
         end = max(item.end, item.start + 1)
-        self.core.agenda.at(end, RETIRE, self.rank, self._write, item)
+        self.core.agenda.at(end, RETIRE, self.rank + item.index, self._write, item)
 
     def _request(self, item: Item) -> None:
         call = item.call
@@ -260,7 +262,7 @@ class MovePipe(PipeQueue):
         item.end = end
         self.drain()
         if core.numerics:
-            core.agenda.at(item.end, RETIRE, self.rank, self._write, item)
+            core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, item)
         if self.queue:
             core.look_at(self)
         core.pump()

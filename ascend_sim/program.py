@@ -118,11 +118,14 @@ class Program:
         self.core_kind = core.kind
         self.tpipe: Any = None
         self.events = [0] * len(HardEvent)  # ids in use, a bit each
+        self.events_by_hand = [0] * len(HardEvent)  # those of them that the kernel took itself
         self._frame: FrameType | None = None  # the kernel's function that issued last
         self._places: dict[int, int] = {}  # its call sites by instruction offset
         self._raised: dict[int, int] = {}  # sets less waits of the kernel's own flags, as issued
         self.failure: BaseException | None = None
         self.phase = 0
+        self.epoch = 0  # rounds of flags over all cores that this core has been through
+        self._joined: set[int] = set()
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
         pipes = PIPES_OF[core.kind]
@@ -197,7 +200,9 @@ class Program:
             frame = frame.f_back
         if frame is None or frame.f_code is _RUN_CODE:
             return 0
-        chain: list[int] = [id(frame.f_code)]  # ids: a code object's hash goes over all its constants
+        chain: list[int] = [
+            id(frame.f_code)
+        ]  # ids: a code object's hash goes over all its constants
         caller = frame.f_back
         while caller is not None and (code := caller.f_code) is not _RUN_CODE:
             if id(code) not in library:
@@ -254,12 +259,19 @@ class Program:
         self._append(item)
         return event_id
 
-    def queue_wait(self, event: HardEvent, event_id: int, site: int, cause: Cause) -> None:
-        """Wait for an event that a queue set, and give its id back to the pool."""
+    def queue_wait(
+        self, event: HardEvent, event_id: int, site: int, cause: Cause, forget: Any = None
+    ) -> None:
+        """Wait for an event that a queue set, and give its id back to the pool.
+
+        `forget` names the bytes that are nobody's from then on: what they hold is not defined any more.
+        """
         if not self._works[event]:
             self.wait_flag(event, event_id, cause, site=site)
         else:
-            item = Item(self._core_index, self._index, EVENT_TARGET[event], _WAIT, "wait_flag", site)
+            item = Item(
+                self._core_index, self._index, EVENT_TARGET[event], _WAIT, "wait_flag", site
+            )
             self._index += 1
             if self.phase:
                 item.phase = self.phase
@@ -267,6 +279,8 @@ class Program:
             item.event_id = event_id
             if cause is not _FLAG:
                 item.cause = cause
+            if forget is not None:
+                item.forget = forget
             item.flag = event * EVENT_IDS + event_id
             self._log.append(item)
             self._append(item)
@@ -290,9 +304,7 @@ class Program:
         if call.bytes:
             item.bytes = call.bytes
         if call.work:
-            item.work = (
-                call.work if call.pipe is not _M else cube_cycles(call, self.session.chip)
-            )
+            item.work = call.work if call.pipe is not _M else cube_cycles(call, self.session.chip)
         if call.writes:
             target = call.writes[0]
             if target.buffer is not None:
@@ -337,10 +349,24 @@ class Program:
             item.inserted = True
         item.flag = flag = event * EVENT_IDS + event_id
         if not managed:
+            if (self.events[event] & ~self.events_by_hand[event]) >> event_id & 1:
+                self._id_of_a_queue(item)
             raised = self._raised[flag] = self._raised.get(flag, 0) + 1
             if raised > 1:
                 self._set_twice(item)
         self._append(item)
+
+    def _id_of_a_queue(self, item: Item) -> None:
+        assert item.event is not None
+        self.session.report(
+            "FLAG_BALANCE",
+            "event-id-of-a-queue",
+            f"set_flag({item.event.name}, {item.event_id}) uses an id that a queue holds at this moment: the two raise "
+            f"and lower one flag. Take ids from alloc_event_id of the TPipe",
+            item.site,
+            self.core.name,
+            item.pipe.name,
+        )
 
     def _set_twice(self, item: Item) -> None:
         assert item.event is not None
@@ -514,17 +540,22 @@ class Program:
 
     def cross_set(self, flag_id: int, mode: int, pipe: Pipe) -> None:
         """Queue a set of a cross-core flag in a pipe."""
-        self.session.cross.used = True
         item = self._new(pipe, Kind.SET_FLAG, "cross_core_set_flag", self.site())
         item.event_id, item.mode, item.flag = flag_id, mode, FIRST_KEY + flag_id
         self._append(item)
+        if mode == 0:
+            self._joined.add(flag_id)
+        else:
+            self.session.cross.inside_cores = True
 
     def cross_wait(self, flag_id: int) -> None:
         """Stop the scalar unit until a cross-core flag has come."""
-        self.session.cross.used = True
         item = self._new(Pipe.S, Kind.WAIT_FLAG, "cross_core_wait_flag", self.site())
         item.event_id, item.flag, item.cause = flag_id, FIRST_KEY + flag_id, Cause.CROSS_CORE
         self._append(item)
+        if flag_id in self._joined:
+            self.epoch += 1
+            self._joined.discard(flag_id)
 
     # ---- event ids --------------------------------------------------------------------------
 

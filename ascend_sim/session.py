@@ -10,6 +10,7 @@ import numpy as np
 from ascend_sim import messages
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.core import Core
+from ascend_sim.coverage import GmUse
 from ascend_sim.cross_core import CrossFlags
 from ascend_sim.errors import DeadlockError, Finding, KernelError, RaceError, UninitializedRead
 from ascend_sim.gm import GlobalMemory
@@ -44,7 +45,6 @@ class Session:
         kernel_type: KernelType,
         numerics: bool,
         checks: str,
-        warm: bool,
         auto_sync: bool,
         shuffle: int | None,
         library: tuple[Path, ...],
@@ -58,17 +58,19 @@ class Session:
         self.auto_sync = auto_sync
         self.calls: dict[CoreKind, dict[Any, Call]] = {}
         self.agenda = Agenda(shuffle)
-        self.memory = GlobalMemory(chip, self.agenda, warm=warm)
+        self.memory = GlobalMemory(chip, self.agenda)
         self.log = Log(chip.name, chip.clock_mhz)
         self.sites = self.log.sites
         self.sites.append(Site(()))
         self.findings: dict[Any, Finding] = {}
         self.written_buffers: set[int] = set()
-        self.gm_accesses: list[tuple[int, Access, bool, Item]] = []
+        self.gm_accesses: list[tuple[int, Access, bool, Item, int]] = []
         self.phases = {"": 0}
         self.cores: list[Core] = []
         self._physical = physical_cores
-        self.places: dict[tuple[int, ...], dict[int, int]] = {}  # call sites by the chain of callers
+        self.places: dict[
+            tuple[int, ...], dict[int, int]
+        ] = {}  # call sites by the chain of callers
         self.library_code: dict[int, CodeType] = {}
         self._codes: list[CodeType] = []  # kept, so that no id is used again
         self._site_index: dict[Site, int] = {self.sites[0]: 0}
@@ -190,9 +192,21 @@ class Session:
         )
         self._record(key, finding)
 
-    def note_gm(self, block: int, access: Access, write: bool, item: Item) -> None:
+    def note_gm(self, program: Program, access: Access, write: bool, item: Item) -> None:
         """Remember an access to GM: blocks are compared, and outputs looked over, when all is done."""
-        self.gm_accesses.append((block, access, write, item))
+        self.gm_accesses.append((program.unit, access, write, item, program.epoch))
+
+    def unordered_accesses(self) -> list[list[GmUse]]:
+        """Return the accesses to GM in sets within which nothing orders one unit with another.
+
+        A round of flags over all cores ends a set. Where flags order the cores of an AI Core among each other, these
+        count as one unit.
+        """
+        epochs: dict[int, list[GmUse]] = {}
+        joined = self._seats_a_block if self.cross.inside_cores else 1
+        for unit, access, write, item, epoch in self.gm_accesses:
+            epochs.setdefault(epoch, []).append((unit // joined, access, write, item))
+        return [epochs[epoch] for epoch in sorted(epochs)]
 
     # ---- running ----------------------------------------------------------------------------
 
@@ -281,6 +295,8 @@ class Session:
             for flag in core.cross_flags.values():
                 if flag.tokens:
                     item = flag.tokens[0][1]
+                    if len(flag.tokens) > self.cross.limit:
+                        self.cross.check_counter(core, item, flag.tokens, self.agenda.now)
                     self.report(
                         "FLAG_BALANCE",
                         "cross-core-counter-left",

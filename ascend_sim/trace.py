@@ -95,6 +95,9 @@ class Item:
     event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
     event_id = -1
     flag = -1  # event and id in one number
+    forget: Any = (
+        None  # of the wait of alloc_tensor: the owner, memory, address and length of the bytes
+    )
     mode = -1  # of a set between cores (`event` is None then)
     partner: Item | None = None  # of WAIT_FLAG: the set that released it
     cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
@@ -132,7 +135,7 @@ def _name_all_attributes() -> None:
     item = Item(0, 0, Pipe.S, Kind.INSTRUCTION, "", 0)
     for name in (
         "phase", "issue", "head", "start", "accept", "end", "call", "bytes", "work", "event", "event_id", "flag",
-        "cause", "partner", "detailed", "spent", "inserted", "mode",
+        "cause", "partner", "detailed", "spent", "inserted", "mode", "forget",
     ):  # fmt: skip
         setattr(item, name, getattr(item, name))
 

@@ -76,12 +76,13 @@ def program() -> Program:
 class _Block:
     """One buffer of a queue."""
 
-    __slots__ = ("addr", "free_id", "number", "owner", "site", "state", "tensors")
+    __slots__ = ("addr", "bytes", "free_id", "number", "owner", "site", "state", "tensors")
 
-    def __init__(self, addr: int, number: int, label: str) -> None:
+    def __init__(self, addr: int, number: int, label: str, space: Space, length: int) -> None:
         self.addr = addr
         self.number = number
         self.owner = Owner(f"{label}[{number}]")
+        self.bytes = (self.owner, space, addr, length)
         self.state = FREE
         self.free_id: int | None = None
         self.site = 0
@@ -133,7 +134,7 @@ class TQueBind:
         block.owner.freed_at = None
         block.site = stream.site(2)
         if block.free_id is not None:
-            stream.queue_wait(self.free_event, block.free_id, block.site, _BUFFER)
+            stream.queue_wait(self.free_event, block.free_id, block.site, _BUFFER, block.bytes)
             block.free_id = None
         return self._tensor(block, dtype)
 
@@ -300,7 +301,10 @@ class TQueBind:
 
     def _take(self, label: str, address: int, count: int, length: int) -> None:
         self.label, self.length = label, length
-        self._blocks = [_Block(address + number * length, number, label) for number in range(count)]
+        self._blocks = [
+            _Block(address + number * length, number, label, POSITION_SPACE[self.position], length)
+            for number in range(count)
+        ]
 
     def _drain(self, stream: Program) -> None:
         for block in self._blocks:
@@ -477,7 +481,9 @@ class TPipe:
 
     def alloc_event_id(self, event: HardEvent = HardEvent.V_S) -> int:
         """Take the lowest free id of an event."""
-        return self._stream.take_event(event, "alloc_event_id")
+        event_id = self._stream.take_event(event, "alloc_event_id")
+        self._stream.events_by_hand[event] |= 1 << event_id
+        return event_id
 
     def fetch_event_id(self, event: HardEvent = HardEvent.V_S) -> int:
         """Return the lowest free id of an event without taking it."""
@@ -486,6 +492,7 @@ class TPipe:
     def release_event_id(self, id: int, event: HardEvent = HardEvent.V_S) -> None:
         """Give an id back."""
         self._stream.release_event(event, int(id))
+        self._stream.events_by_hand[event] &= ~(1 << int(id))
 
     def get_base_addr(self, logic_pos: TPosition = TPosition.VECCALC) -> int:
         """Return the first address of the memory behind a position that is not handed out."""
