@@ -36,21 +36,17 @@ _PAIRS: dict[str, tuple[tuple[DType, DType], ...]] = {
 
 def _mul_cast(a: Array, b: Array) -> Array:
     """dst = src0 · src1, converted to an 8-bit integer."""
-    return np.multiply(a, b)
+    return numerics.once_rounded(np.multiply, a, b)
 
 
 def _add_relu_cast(a: Array, b: Array) -> Array:
     """dst = max(src0 + src1, 0), converted to the narrower type."""
-    return _relu(np.add(a, b))
+    return numerics.relu(numerics.once_rounded(np.add, a, b))
 
 
 def _sub_relu_cast(a: Array, b: Array) -> Array:
     """dst = max(src0 - src1, 0), converted to the narrower type."""
-    return _relu(np.subtract(a, b))
-
-
-def _relu(values: Array) -> Array:
-    return np.where(values <= 0, 0, values).astype(values.dtype)  # NaN stays
+    return numerics.relu(numerics.once_rounded(np.subtract, a, b))
 
 
 def _add_deq_relu(a: Array, b: Array, scale: float) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from isa import numerics
 from isa.faults import fault
 from isa.instruction import Call, Instruction, register
 from isa.tensor import LocalTensor
@@ -152,13 +153,14 @@ def _send_sum(
 
 def _extreme(rows: Array, active: Array, sign: int) -> tuple[Array, Array]:
     """Return value and lane of the extreme of each row: the largest for sign 1, the smallest for -1."""
-    wide = rows.astype(np.float64) * sign
-    wide = np.where(active, wide, -np.inf)
-    # An active -inf ties with inactive lanes: let only active lanes be found.
-    best = np.where(np.isnan(wide), np.inf, wide).max(axis=-1, keepdims=True)
-    nan = np.isnan(wide)
-    hit = np.where(nan.any(axis=-1, keepdims=True), nan, wide == best) & active
-    lane = hit.argmax(axis=-1)
+    wide = numerics.widen(rows)
+    if not active.all():
+        wide = np.where(active, wide, np.float32(-np.inf * sign))
+    # numpy finds the first NaN, else the first of equal ones, -0 being equal to 0.
+    lane = wide.argmax(axis=-1) if sign > 0 else wide.argmin(axis=-1)
+    found = np.take_along_axis(active, lane[..., None], axis=-1)[..., 0]
+    if not found.all():  # all active lanes hold the infinity that stands for inactive ones
+        lane = np.where(found, lane, active.argmax(axis=-1))
     return np.take_along_axis(rows, lane[..., None], axis=-1)[..., 0], lane
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from isa import numerics
 from isa.access import Access, check_bounds, repeats
 from isa.instruction import Call, Instruction
 from isa.tensor import LocalTensor
@@ -53,7 +54,7 @@ MAX_RESULT_STRIDE = 65535
 def tree_sum(rows: Array) -> Array:
     """Return the sum of each row (last axis, a power of two long): neighbours first, one rounding an addition."""
     while rows.shape[-1] > 1:
-        rows = rows[..., 0::2] + rows[..., 1::2]
+        rows = numerics.once_rounded(np.add, rows[..., 0::2], rows[..., 1::2])
     return rows[..., 0]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from isa.types import (
     uint64,
 )
 from isa.vector.checks import check_core, check_integer, check_repeat
-from isa.vector.masks import lane_mask
+from isa.vector.masks import lane_mask, lanes_of_mask
 from isa.vector.places import RegisterAccess
 
 _PIPE = Pipe.V.name
@@ -172,13 +171,6 @@ def lanes_of(name: str, mask: Any, repeat: Any, dtype: DType, set_mask: bool) ->
     return Lanes(active, check_repeat(name, repeat), None)
 
 
-def write_mask(active: Any) -> None:
-    """Put lanes into the mask register, as a call that sets the mask itself does."""
-    registers = current.get().registers
-    bits = int.from_bytes(np.packbits(active, bitorder="little").tobytes(), "little")
-    registers.mask_low, registers.mask_high = bits & ALL_LANES, bits >> 64
-
-
 def reset_mask_register() -> None:
     """Leave the mask register all ones and in norm mode, as count forms do."""
     registers = current.get().registers
@@ -206,7 +198,8 @@ def send(
         return False
     registers = stream.registers
     try:
-        key = (name, *key, registers.key() if mask is not None else 0)
+        reads_register = mask is not None and (not set_mask or registers.counter_mode)
+        key = (name, *key, registers.key() if reads_register else 0)
         call = stream.calls.get(key)
     except TypeError:  # something in it cannot be a key: the binding says what
         key, call = (), None
@@ -217,30 +210,29 @@ def send(
     if count_form:
         reset_mask_register()
     elif mask is not None and set_mask and not registers.counter_mode and dtype is not None:
-        write_mask(lane_mask(name, mask, REPEAT_BYTES // dtype.size))
+        words = lanes_of_mask(name, mask, REPEAT_BYTES // dtype.size).words
+        registers.mask_low, registers.mask_high = words
     stream.issue(call)
     return True
 
 
-@lru_cache(maxsize=64)
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
-
-
 def overload(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Call one form of an instruction; fault where the arguments are not that form's."""
-    signature = _signature(function)
     try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        names = ", ".join(signature.parameters)
-        fault(
-            "ILLEGAL_PARAM",
-            "form",
-            f"{name}: {error}. By its first arguments this is the form ({names})",
-            pipe=_PIPE,
-        )
-    function(*bound.args, **bound.kwargs)
+        function(*args, **kwargs)
+    except TypeError:
+        signature = inspect.signature(function)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            names = ", ".join(signature.parameters)
+            fault(
+                "ILLEGAL_PARAM",
+                "form",
+                f"{name}: {error}. By its first arguments this is the form ({names})",
+                pipe=_PIPE,
+            )
+        raise
 
 
 def tensor_key(*tensors: Any) -> tuple[Any, ...]:
