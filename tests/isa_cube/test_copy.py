@@ -145,6 +145,16 @@ def test_strides_of_a_single_group_and_row_may_be_zero() -> None:
         assert stream.issued[-1].lint is None
 
 
+def test_loops_over_a_single_group_need_no_group_stride() -> None:
+    a, out = numbers(2, 16, float16), np.zeros(16, np.float16)
+    with vector() as stream:
+        target = local(Space.UB, float16, 16)
+        data_copy(target, gm(a), Nd2NzParams(1, 1, 16, 0, 16, 0, 1, 0))
+        data_copy(gm(out), target, Nz2NdParamsFull(1, 1, 16, 0, 0, 16, 0))
+        assert len(stream.issued) == 2
+    assert bits(out) == bits(a)
+
+
 def test_nd2nz_that_overwrites_itself_is_told() -> None:
     with cube() as stream:
         params = Nd2NzParams(1, 16, 32, 0, 32, 1, 1, 0)  # the column groups one block apart
