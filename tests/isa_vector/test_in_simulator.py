@@ -397,3 +397,14 @@ def test_reduce_sum_waits_for_v_and_lets_others_wait() -> None:
     assert after == [
         ("set_flag", E.S_V), ("wait_flag", E.S_V), ("set_flag", E.S_MTE3), ("wait_flag", E.S_MTE3),
     ]  # fmt: skip
+
+
+def test_rounds_in_place_are_ordered() -> None:
+    """More than 255 repeats of the work buffer itself: instructions of one round read what the next ones write."""
+
+    def body() -> None:
+        asc.reduce_sum(at(D, F32), at(A, F32), local(BYTES, 17408), 64, 17000, 0)
+        asc.pipe_barrier(V)
+        asc.reduce_max(at(D + 32, F32), at(A, F32), local(BYTES, 34816), 64, 17000, 0)
+
+    assert find(body) == []
