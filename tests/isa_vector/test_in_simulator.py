@@ -405,6 +405,6 @@ def test_rounds_in_place_are_ordered() -> None:
     def body() -> None:
         asc.reduce_sum(at(D, F32), at(A, F32), local(BYTES, 17408), 64, 17000, 0)
         asc.pipe_barrier(V)
-        asc.reduce_max(at(D + 32, F32), at(A, F32), local(BYTES, 34816), 64, 17000, 0)
+        asc.reduce_max(at(D + 32, F32), at(A, F32), local(BYTES, 16640), 64, 8300, 0)
 
     assert find(body) == []
