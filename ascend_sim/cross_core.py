@@ -92,7 +92,8 @@ class CrossFlags:
                 "FLAG_BALANCE",
                 "cross-core-counter-overflow",
                 f"cross-core flag {item.event_id} is set for the {self.limit + 1}th time on {core.name} before a wait "
-                f"has taken one: its counter holds {self.limit}, one more is an error on the hardware. Let the receiver "
+                f"has taken one: its counter holds {self.limit}, one more is an error on the hardware. Let the "
+                f"receiver "
                 f"answer with a flag of its own before the sender goes on",
                 setter.site,
                 core.name,

@@ -10,7 +10,7 @@ conflicting neighbours need a barrier as well.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT
 _PIPES = len(Pipe)
 SAME_PIPE_WINDOW = 16
 """Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
-_PRUNE_AT = 48
+_PRUNE_AT = 64
 
 
 class _Lane:
@@ -47,14 +47,27 @@ class _Lane:
 class _Entry:
     """One access that later ones may conflict with."""
 
-    __slots__ = ("access", "item", "number", "pipe", "write")
+    __slots__ = ("access", "item", "number", "write")
 
-    def __init__(self, access: Access, write: bool, pipe: Pipe, number: int, item: Item) -> None:
+    def __init__(self, access: Access, write: bool, number: int, item: Item) -> None:
         self.access = access
         self.write = write
-        self.pipe = pipe
         self.number = number
         self.item = item
+
+
+class _Log:
+    """The accesses to one memory by one pipe, in program order.
+
+    What a pipe knows to be complete of another one is always a beginning of its list, so only the end of the list
+    has to be looked at.
+    """
+
+    __slots__ = ("entries", "limit")
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self.limit = _PRUNE_AT
 
 
 class Order:
@@ -68,10 +81,7 @@ class Order:
         self._scalar = self._lanes[Pipe.S]
         self._scalar.snapshot = self._scalar.known
         self._tokens: dict[int, deque[list[int]]] = {}
-        self._logs: dict[Any, list[_Entry]] = {}
-        self._settled: dict[
-            Any, list[_Entry]
-        ] = {}  # ordered before every pipe, not before the scalar unit
+        self._logs: dict[int, dict[Pipe, _Log]] = {}  # by memory or allocation
         self._written = {
             space: np.zeros(memory.nbytes, bool) for space, memory in program.core.memories.items()
         }
@@ -160,7 +170,6 @@ class Order:
         """Drop everything: after PIPE_ALL no earlier access can conflict with a later one."""
         if all(not lane.pending for lane in self._lanes.values()):
             self._logs.clear()
-            self._settled.clear()
 
     # ---- accesses ---------------------------------------------------------------------------
 
@@ -180,65 +189,50 @@ class Order:
         place = access.place
         if place >= GM_PLACE:
             self._session.note_gm(self._program, access, write, item)
-        log = self._logs.get(place)
-        if log is None:
-            log = self._logs[place] = []
+        logs = self._logs.get(place)
+        if logs is None:
+            logs = self._logs[place] = {}
         known = lane.known
         number = lane.count
-        covered = False
         low, high = access.low, access.high
-        for entry in log:
-            other = entry.access
-            if not (write or entry.write) or low >= other.high or other.low >= high:
+        for other_pipe, log in logs.items():
+            entries = log.entries
+            limit = known[other_pipe]
+            if other_pipe is pipe:
+                if pipe is _S:
+                    continue
+                if limit < number - SAME_PIPE_WINDOW - 1:
+                    limit = number - SAME_PIPE_WINDOW - 1
+            elif not entries or entries[-1].number <= limit:
                 continue
-            if (
-                known[entry.pipe] < entry.number
-                and not self._in_order(entry, pipe, number)
-                and other.overlaps(access)
-            ):
-                self._race(entry, item, access, write)
-            if write and (other is access or access.covers(other)):
-                entry.number = -1
-                covered = True
-        if pipe is _S and place in self._settled:
-            for entry in self._settled[place]:
-                if (
-                    (write or entry.write)
-                    and known[entry.pipe] < entry.number
-                    and entry.access.overlaps(access)
-                ):
-                    self._race(entry, item, access, write)
-        if covered:
-            log[:] = [entry for entry in log if entry.number >= 0]
+            for entry in reversed(entries):
+                if entry.number <= limit:
+                    break
+                if write or entry.write:
+                    other = entry.access
+                    if (
+                        low < other.high
+                        and other.low < high
+                        and (other_pipe is not pipe or entry.number != number)
+                        and other.overlaps(access)
+                    ):
+                        self._session.race(self._program, entry, item, access, write)
+                        if entry.write and other.covers(access):
+                            break  # what lies before it has been overwritten: its own hazard says so
         if pipe is _S and not write:
             return  # the scalar unit has the value before it issues anything further
-        if not covered and not write:
-            for entry in log:  # the same read again: the later one stands for both
-                if entry.access is access and entry.pipe is pipe and not entry.write:
-                    entry.number, entry.item = number, item
-                    return
-        log.append(_Entry(access, write, pipe, number, item))
-        if len(log) > _PRUNE_AT:
-            self._prune(place, log)
+        own = logs.get(pipe)
+        if own is None:
+            own = logs[pipe] = _Log()
+        own.entries.append(_Entry(access, write, number, item))
+        if len(own.entries) > own.limit:
+            self._prune(pipe, own)
 
-    @staticmethod
-    def _in_order(entry: _Entry, pipe: Pipe, number: int) -> bool:
-        """Return whether two accesses of one pipe follow one another anyway."""
-        return entry.pipe is pipe and (
-            pipe is _S or entry.number == number or number - entry.number > SAME_PIPE_WINDOW
-        )
-
-    def _prune(self, place: Any, log: list[_Entry]) -> None:
-        """Set aside what every pipe knows to be complete; only the scalar unit may still conflict with it."""
-        lanes = [lane.known for pipe, lane in self._lanes.items() if pipe is not _S]
-        stay, settled = [], self._settled.setdefault(place, [])
-        for entry in log:
-            if all(known[entry.pipe] >= entry.number for known in lanes):
-                if self._scalar.known[entry.pipe] < entry.number:
-                    settled.append(entry)
-            else:
-                stay.append(entry)
-        log[:] = stay
+    def _prune(self, pipe: Pipe, log: _Log) -> None:
+        """Drop what every pipe knows to be complete."""
+        floor = min(lane.known[pipe] for lane in self._lanes.values())
+        log.entries = [entry for entry in log.entries if entry.number > floor]
+        log.limit = max(_PRUNE_AT, 2 * len(log.entries))
 
     # ---- written bytes ----------------------------------------------------------------------
 
@@ -307,11 +301,6 @@ class Order:
                     struck=True,
                 )
                 return
-
-    # ---- races ------------------------------------------------------------------------------
-
-    def _race(self, entry: _Entry, item: Item, access: Access, write: bool) -> None:
-        self._session.race(self._program, entry, item, access, write)
 
 
 def _join(known: list[int], other: list[int]) -> None:
