@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from isa import numerics
-from isa.numerics import fused_multiply_add, once_rounded, through_float64
+from isa.numerics import by_table, fused_multiply_add, once_rounded, through_float64, widen
 from isa.numerics import relu as relu_of
 from isa.types import float16, float32, int16, int32, uint16, uint32
 from isa.vector.checks import check_shift
@@ -25,6 +25,7 @@ _TO_FLOAT32 = ((float16, float32),)
 
 _EXP = through_float64(np.exp)
 _LN = through_float64(np.log)
+_SQRT = by_table(lambda values: np.sqrt(widen(values)).astype(values.dtype))
 _RSQRT = through_float64(lambda values: 1.0 / np.sqrt(values))
 
 
@@ -177,7 +178,7 @@ def abs(src: Array) -> Array:
 @unary(float16, float32)
 def sqrt(src: Array) -> Array:
     """dst = square root of src, correctly rounded; NaN below 0."""
-    return once_rounded(np.sqrt, src)
+    return _SQRT(src)
 
 
 @unary(float16, float32)
