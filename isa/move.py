@@ -63,6 +63,23 @@ def data_copy(
     as the hardware does; a finding says so. UB and L1 operands start on 32-byte borders, GM operands at an element. A
     count or a length of 0 moves nothing.
     """
+    kind = type(count)
+    if (
+        (kind is int or kind is DataCopyParams)
+        and enhanced_params is None
+        and repeat_params is None
+        and intri_params is None
+    ):
+        stream = current.get(None)
+        try:
+            template = stream.calls.get(("data_copy", dst.key, src.key, count))
+        except (AttributeError, TypeError):  # no tensors: the checks below say so
+            template = None
+        if template is not None:
+            call = _again(template, dst, src)
+            if call is not None:
+                stream.issue(call)
+                return
     params: Any = repeat_params if repeat_params is not None else intri_params
     if params is None and isinstance(count, _PARAMS):
         params, count = count, None
@@ -72,35 +89,31 @@ def data_copy(
         or (repeat_params is not None and intri_params is not None)
     ):
         _wrong_form(enhanced_params)
+    _copy_anew(dst, src, count, params)
+
+
+def _copy_anew(dst: Any, src: Any, count: Any, params: Any) -> None:
+    """Bind a copy that the stream does not know, and issue it."""
     if isinstance(params, LAYOUT_PARAMS):
         layout_copy(dst, src, params, data_copy)
         return
     if getattr(dst, "space", None) in _TABLES:
-        table_copy(dst, src, count, params)  # type: ignore[arg-type]
+        table_copy(dst, src, count, params)
         return
-    stream = current.get(None)
-    template = None
-    key: Any = None
-    if stream is not None:
-        try:
-            key = ("data_copy", dst.key, src.key, count if type(count) is int else params)
-            template = stream.calls.get(key)
-        except (AttributeError, TypeError):  # no tensors: the checks below say so
-            key = None
-    if template is not None:
-        call = _again(template, dst, src)
-        if call is not None:
-            stream.issue(call)
-            return
     stream = stream_for("data_copy", dst, src)
     if stream is None:
         return
     pipe = route("data_copy", dst, src)
-    bind: Any = _bind_count if params is None else _bind_bursts
-    call = bind(dst, src, count if params is None else params, pipe)
-    if key is not None and (type(count) is int or params is not None):
-        stream.calls[key] = call
-    stream.issue(call)
+    if params is None:
+        call = _bind_count(dst, src, count, pipe)
+        known = type(count) is int
+    else:
+        call = _bind_bursts(dst, src, params, pipe)
+        fields = (params.block_count, params.block_len, params.src_stride, params.dst_stride)
+        known = all(type(value) is int for value in fields)
+    if known:
+        stream.calls["data_copy", dst.key, src.key, count if params is None else params] = call
+    stream.issue(call, 4)
 
 
 def _wrong_form(enhanced_params: Any) -> None:

@@ -46,7 +46,7 @@ def _event(name: str, event: Any, event_id: Any) -> tuple[HardEvent, int]:
                 "event",
                 f"{name}: event must be a HardEvent such as MTE2_V, got {given!r}",
             )
-    if not is_whole(event_id) or not 0 <= event_id < EVENT_IDS:
+    if (type(event_id) is not int and not is_whole(event_id)) or not 0 <= event_id < EVENT_IDS:
         fault(
             "ILLEGAL_PARAM",
             "event-id",

@@ -32,6 +32,8 @@ from isa.vector.overlap import Footprint, check_overlap
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_ALL = (ALL_LANES, ALL_LANES)
+
 
 class Operand:
     """One vector operand before it is bound: its tensor and its strides, in data blocks."""
@@ -105,7 +107,9 @@ class Binder:
         """
         number = check_integer(self.name, "count", count, 0, None)
         self._side_by_side()
-        return self._elements(number, (ALL_LANES, ALL_LANES))
+        if number == 0:
+            return self._nothing(0, _ALL)
+        return self._row(number, _ALL)
 
     def registers_only(self, count: Any) -> Call:
         """Bind the count form with is_set_mask False: the mask register as it is says what takes part."""
@@ -169,14 +173,23 @@ class Binder:
         """Bind `number` elements in counter mode: whole repeats, the last one in part."""
         if number == 0:
             return self._nothing(0, words)
+        if self._is_side_by_side():
+            return self._row(number, words)
         repeat = -(-number // self.total)
         lanes = leading_lanes(self.total, self.total)
         last = leading_lanes(number - (repeat - 1) * self.total, self.total)
-        if not self._is_side_by_side():
-            return self._repeats(repeat, lanes, last, words, f"count:{number}")
-        accesses = [contiguous(operand.tensor, number) for operand in self.operands]
-        for operand, access in zip(self.operands, accesses, strict=True):
+        return self._repeats(repeat, lanes, last, words, f"count:{number}")
+
+    def _row(self, number: int, words: tuple[int, int] | None) -> Call:
+        """Bind `number` elements side by side."""
+        accesses = []
+        for operand in self.operands:
+            access = contiguous(operand.tensor, number)
             self._check_extent(operand, access.low, access.high)
+            accesses.append(access)
+        repeat = -(-number // self.total)
+        lanes = leading_lanes(self.total, self.total)
+        last = leading_lanes(number - (repeat - 1) * self.total, self.total)
         self._check_overlaps(repeat, lanes, last, accesses)
         return self._call(repeat, lanes, accesses, self.meaning, words, f"count:{number}")
 

@@ -310,9 +310,16 @@ def cast(
     Integers saturate, NaN becomes 0 there; float16 and bfloat16 keep infinities and NaN. The mask counts lanes of the
     wider type, the narrower operand covers fewer data blocks a repeat: side by side its repeat stride is smaller.
     """
-    count, repeat_times, repeat_params, is_set_mask = split_forms(
-        "cast", count, mask, repeat_times, repeat_params, is_set_mask
-    )
+    if (
+        repeat_times is not None
+        or repeat_params is not None
+        or mask is not None
+        or type(count) is not int
+        or is_set_mask is not True
+    ):
+        count, repeat_times, repeat_params, is_set_mask = split_forms(
+            "cast", count, mask, repeat_times, repeat_params, is_set_mask
+        )
 
     def bind() -> Call:
         check_local("cast", "dst", dst, _CAST_TYPES)
@@ -329,7 +336,7 @@ def cast(
             is_set_mask=is_set_mask,
         )
 
-    key = round_mode if isinstance(round_mode, RoundMode) else repr(round_mode)
+    key = round_mode if type(round_mode) is RoundMode else repr(round_mode)
     issue(
         _CAST,
         dst,

@@ -347,6 +347,20 @@ def with_scalar(
             *,
             mask: Any = None,
         ) -> None:
+            key = scalar_key(scalar)
+            if repeat_times is None and repeat_params is None and type(count) is int:
+                # As in `binary`.
+                stream = current.get(None)
+                try:
+                    call = stream.calls.get((name, dst.key, src.key, key, count, None, None))
+                except AttributeError:
+                    call = None
+                if call is not None and mask is None and is_set_mask is True:
+                    registers = stream.registers
+                    registers.mask_low = registers.mask_high = ALL_LANES
+                    registers.counter_mode = False
+                    stream.issue(call, 3)
+                    return
             count, repeat_times, repeat_params, is_set_mask = split_forms(
                 name, count, mask, repeat_times, repeat_params, is_set_mask
             )
@@ -372,7 +386,7 @@ def with_scalar(
                 record,
                 dst,
                 (src,),
-                scalar_key(scalar),
+                key,
                 freeze(count),
                 repeat_times,
                 repeat_params,
