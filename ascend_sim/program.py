@@ -123,6 +123,9 @@ class Program:
         self._places: dict[int, int] = {}  # its call sites by instruction offset
         self._raised: dict[int, int] = {}  # sets less waits of the kernel's own flags, as issued
         self.failure: BaseException | None = None
+        self.freed: dict[
+            int, int
+        ] = {}  # queue buffers that are free: owner's serial, site of free_tensor
         self.phase = 0
         self.epoch = 0  # rounds of flags over all cores that this core has been through
         self._joined: set[int] = set()
@@ -309,12 +312,10 @@ class Program:
             target = call.writes[0]
             if target.buffer is not None:
                 self.session.written_buffers.add(target.buffer.index)
-            elif target.owner is not None and target.owner.freed_at is not None:
-                self._use_after_free(call, target, site)
-            for access in call.reads:
-                owner = access.owner
-                if owner is not None and owner.freed_at is not None:
-                    self._use_after_free(call, access, site)
+            if self.freed:
+                for access in (target, *call.reads):
+                    if access.owner is not None and access.owner.serial in self.freed:
+                        self._use_after_free(call, access, site)
         if call.lint is not None:
             kind, code, message = call.lint
             self.session.report(kind, code, message, site, self.core.name, call.pipe.name)
@@ -325,8 +326,8 @@ class Program:
         self.session.report(
             "QUEUE",
             "use-after-free",
-            f"{call.name} uses {access.name} after free_tensor at {self.session.where_text(access.owner.freed_at)}: "
-            f"the next alloc_tensor may hand its bytes to somebody else. Free it after its last use",
+            f"{call.name} uses {access.name} after free_tensor at "
+            f"{self.session.where_text(self.freed[access.owner.serial])}: the next alloc_tensor may hand its bytes to somebody else. Free it after its last use",
             site,
             self.core.name,
             call.pipe.name,

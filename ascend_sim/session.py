@@ -17,7 +17,8 @@ from ascend_sim.gm import GlobalMemory
 from ascend_sim.placement import KernelType, seats
 from ascend_sim.program import Program
 from ascend_sim.trace import CoreLog, Item, Log, Site
-from isa.types import CoreKind
+from isa.tensor import Owner
+from isa.types import CoreKind, Space
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +73,7 @@ class Session:
             tuple[int, ...], dict[int, int]
         ] = {}  # call sites by the chain of callers
         self.library_code: dict[int, CodeType] = {}
+        self._owners: dict[tuple[str, int, int, int], Owner] = {}
         self._codes: list[CodeType] = []  # kept, so that no id is used again
         self._site_index: dict[Site, int] = {self.sites[0]: 0}
         self._library = tuple(str(path) for path in library)
@@ -113,6 +115,14 @@ class Session:
     def where(self, site: int) -> str:
         """Return the place as a line of its own."""
         return f"\n  at {self.where_text(site)}"
+
+    def owner(self, label: str, space: Space, address: int, length: int) -> Owner:
+        """Return who holds some bytes: one object for all cores, so that they share their bound calls."""
+        key = (label, int(space), address, length)
+        owner = self._owners.get(key)
+        if owner is None:
+            owner = self._owners[key] = Owner(label)
+        return owner
 
     # ---- findings ---------------------------------------------------------------------------
 

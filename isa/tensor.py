@@ -261,19 +261,15 @@ class GlobalTensor:
 
 
 class Owner:
-    """Where a local tensor's bytes come from: a queue's block, a TBuf, or a static allocation.
+    """Where a local tensor's bytes come from: a queue's block, a TBuf, or a static allocation."""
 
-    `freed_at` holds the call site of the FreeTensor that gave the bytes back (None while they are held).
-    """
-
-    __slots__ = ("freed_at", "label", "serial")
+    __slots__ = ("label", "serial")
     _count = 0
 
     def __init__(self, label: str) -> None:
         Owner._count += 1
         self.serial = Owner._count
         self.label = label
-        self.freed_at: Any = None
 
 
 class LocalTensor:

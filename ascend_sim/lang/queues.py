@@ -81,7 +81,7 @@ class _Block:
     def __init__(self, addr: int, number: int, label: str, space: Space, length: int) -> None:
         self.addr = addr
         self.number = number
-        self.owner = Owner(f"{label}[{number}]")
+        self.owner = program().session.owner(f"{label}[{number}]", space, addr, length)
         self.bytes = (self.owner, space, addr, length)
         self.state = FREE
         self.free_id: int | None = None
@@ -131,7 +131,7 @@ class TQueBind:
             self._nothing_free(stream)
         self._next = (block.number + 1) % count
         block.state = OCCUPIED
-        block.owner.freed_at = None
+        stream.freed.pop(block.owner.serial, None)
         block.site = stream.site(2)
         if block.free_id is not None:
             stream.queue_wait(self.free_event, block.free_id, block.site, _BUFFER, block.bytes)
@@ -259,7 +259,7 @@ class TQueBind:
         block.site = site = stream.site(2)
         block.free_id = stream.queue_set(self.free_event, self.label, site)
         block.state = FREE
-        block.owner.freed_at = site
+        stream.freed[block.owner.serial] = site
 
     def _event(self, source: Any, target: Any) -> HardEvent:
         events = EVENTS.get((TPosition(source), TPosition(target)))
@@ -344,7 +344,8 @@ class TBuf:
 
     def _take(self, label: str, address: int, length: int) -> None:
         self.label, self.length, self._address = label, length, address
-        self._owner = Owner(label)
+        space = POSITION_SPACE[self.position]
+        self._owner = program().session.owner(label, space, address, length)
 
     def get(self, dtype: DType, len: int | None = None) -> LocalTensor:
         """Return the buffer as `len` elements of a type (all that fit where None)."""
