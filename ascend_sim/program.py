@@ -327,7 +327,8 @@ class Program:
             "QUEUE",
             "use-after-free",
             f"{call.name} uses {access.name} after free_tensor at "
-            f"{self.session.where_text(self.freed[access.owner.serial])}: the next alloc_tensor may hand its bytes to somebody else. Free it after its last use",
+            f"{self.session.where_text(self.freed[access.owner.serial])}: the next alloc_tensor may hand its "
+            f"bytes to somebody else. Free it after its last use",
             site,
             self.core.name,
             call.pipe.name,
