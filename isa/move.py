@@ -63,16 +63,17 @@ def data_copy(
     as the hardware does; a finding says so. UB and L1 operands start on 32-byte borders, GM operands at an element. A
     count or a length of 0 moves nothing.
     """
-    kind = type(count)
+    what = count if repeat_params is None else repeat_params
+    kind = type(what)
     if (
         (kind is int or kind is DataCopyParams)
         and enhanced_params is None
-        and repeat_params is None
         and intri_params is None
+        and (count is None or repeat_params is None)
     ):
         stream = current.get(None)
         try:
-            template = stream.calls.get(("data_copy", dst.key, src.key, count))
+            template = stream.calls.get(("data_copy", dst.key, src.key, what))
         except (AttributeError, TypeError):  # no tensors: the checks below say so
             template = None
         if template is not None:
