@@ -290,17 +290,23 @@ class LocalTensor:
         *,
         owner: Owner | None = None,
     ) -> None:
-        self.dtype = _type("LocalTensor", dtype)
-        if type(pos) is not TPosition or pos not in POSITION_SPACE:
+        if type(dtype) is not DType:
+            _type("LocalTensor", dtype)
+        space = POSITION_SPACE.get(pos) if type(pos) is TPosition else None
+        if space is None:
             fault(
                 "ILLEGAL_PARAM",
                 "wrong-position",
                 f"LocalTensor: pos must be a TPosition such as VECCALC, got {pos!r}",
             )
+        if type(addr) is not int or type(tile_size) is not int:
+            addr = _whole("LocalTensor: addr", addr)
+            tile_size = _whole("LocalTensor: tile_size", tile_size)
+        self.dtype = dtype
         self.position = pos
-        self.space = POSITION_SPACE[pos]
-        self.addr = _whole("LocalTensor: addr", addr)
-        self.length = _whole("LocalTensor: tile_size", tile_size) * dtype.size
+        self.space = space
+        self.addr = addr
+        self.length = tile_size * dtype.size
         self.owner = owner
         self.label: str | None = None
         self.tag = 0
