@@ -359,3 +359,22 @@ def test_normal_mode_after_counter_mode() -> None:
         case.form, case.mask = "mask", 100
         case.call()
         assert eager.issued[-1].work == 1
+
+
+@pytest.mark.parametrize(
+    ("block_stride", "repeat_stride"), [(4, 2), (4, 3), (3, 1), (1, 1), (1, 3)]
+)
+@pytest.mark.parametrize("mask", [128, 100, [0x5555_5555_5555_5555, 7]], ids=str)
+def test_where_repeats_write_the_same_bytes_the_last_one_stays(
+    block_stride: int, repeat_stride: int, mask: Any
+) -> None:
+    float16 = DTYPES[0]
+    case = Case(MEANINGS["copy"], "copy", float16, float16)
+    case.places = [
+        Place(float16, 0, 4096, block_stride, repeat_stride),
+        Place(float16, 4096, 4096),
+    ]
+    case.form, case.mask, case.repeat = "mask", mask, 5
+    check(case, 1)
+    case.meaning, case.name = MEANINGS["abs"], "abs"
+    check(case, 2)

@@ -241,6 +241,10 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
         "ILLEGAL_PARAM", "operand-overlap", r"^add: dst a .* and src0 a .* overlap",
         lambda: add(H1, H1[16:], H2, 128, 1, BINARY),
     ),
+    "accumulation that reads its own sum": (
+        "ILLEGAL_PARAM", "operand-overlap", r"^add: dst a .* and src0 a .* overlap",
+        lambda: add(H1, H1, H1, 128, 2, BinaryRepeatParams(1, 1, 1, 0, 0, 0)),
+    ),
     "overlap of a masked copy": (
         "ILLEGAL_PARAM", "operand-overlap", r"^copy: dst a .* and src a .* overlap",
         lambda: copy(H1[128:], H1, 128, 2, CopyRepeatParams(1, 1, 8, 8)),

@@ -208,6 +208,25 @@ def test_a_copy_bound_before_moves_along_in_gm() -> None:
         assert np.array_equal(data[32:96], np.arange(1984, 2048))
 
 
+def test_a_copy_bound_before_is_checked_at_its_new_place() -> None:
+    data = np.arange(64, dtype=np.float16)
+    buffer = GmBuffer("x", data.view(np.uint8))
+    local = ub(float16, 0, 16)
+    with stream():
+        window = GlobalTensor()
+        window.set_global_buffer(GlobalAddress(buffer, float16), 1000)  # says more than there is
+        data_copy(local, window, 16)
+        data_copy(local, window[48:], 16)
+        with pytest.raises(IsaFault, match=r"GM allocation of 128 bytes: 32 bytes outside"):
+            data_copy(local, window[64:], 16)
+        window.set_global_buffer(GlobalAddress(buffer, float16, 3))
+        with pytest.raises(IsaFault, match=r"starts at GM byte 3"):
+            data_copy(local, window, 16)
+        window.set_global_buffer(GlobalAddress(buffer, float16) + -1)
+        with pytest.raises(IsaFault, match=r"bytes -2 to 30"):
+            data_copy(local, window, 16)
+
+
 def test_l1_on_a_cube_core() -> None:
     data = np.arange(256, dtype=np.float16)
     eager = EagerStream({Space.L1: 1024}, CoreKind.AIC)

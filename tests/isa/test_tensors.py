@@ -292,6 +292,22 @@ def test_the_register_is_read_at_each_call() -> None:
             assert read(eager, dst, 8).tolist() == [6] * lanes + [0] * (8 - lanes)
 
 
+def test_one_call_in_both_mask_modes() -> None:
+    # The same arguments: 100 lanes of each of two repeats, or 100 elements in all.
+    dst, src, strides = ub(float16, 0, 256), ub(float16, 1024, 256), UnaryRepeatParams()
+    with stream() as eager:
+        write(eager, src, np.ones(256))
+        for counting in (False, True, False, True):
+            write(eager, dst, np.zeros(256))
+            if counting:
+                set_mask_count()
+            muls(dst, src, 2, 100, 2, strides)
+            set_mask_norm()
+            got = np.flatnonzero(read(eager, dst))
+            expected = range(100) if counting else [*range(100), *range(128, 228)]
+            assert got.tolist() == list(expected)
+
+
 # ---- binding once -------------------------------------------------------------------------------
 
 
