@@ -47,10 +47,11 @@ class _Lane:
 class _Entry:
     """One access that later ones may conflict with."""
 
-    __slots__ = ("access", "item", "number", "write")
+    __slots__ = ("access", "covered", "item", "number", "write")
 
     def __init__(self, access: Access, write: bool, number: int, item: Item) -> None:
         self.access = access
+        self.covered = False  # a later write has taken all its bytes: that one stands for it from then on
         self.write = write
         self.number = number
         self.item = item
@@ -208,7 +209,7 @@ class Order:
             for entry in reversed(entries):
                 if entry.number <= limit:
                     break
-                if write or entry.write:
+                if (write or entry.write) and not entry.covered:
                     other = entry.access
                     if (
                         low < other.high
@@ -217,6 +218,7 @@ class Order:
                         and other.overlaps(access)
                     ):
                         self._session.race(self._program, entry, item, access, write)
+                        entry.covered = write and access.covers(other)
                         if entry.write and other.covers(access):
                             break  # what lies before it has been overwritten: its own hazard says so
         if pipe is _S and not write:
