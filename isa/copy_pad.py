@@ -24,10 +24,12 @@ from isa.types import BLOCK_BYTES, DTYPES, Pipe, Space
 Array = Any
 
 MAX_BLOCK_COUNT = 4095
+"""Bursts of one copy: 12 bits."""
 MAX_LEN = 2_097_151
 """Bytes of one burst as DataCopyExtParams; DataCopyParams has 16 bits for it and for the gaps."""
 MAX_SHORT = 65535
 MAX_GAP = (1 << 32) - 1
+"""The gap of DataCopyExtParams: bytes in GM, data blocks in UB."""
 
 _NAME = "data_copy_pad"
 

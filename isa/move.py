@@ -23,7 +23,9 @@ __all__ = ["ROUTES", "data_copy", "data_copy_pad"]
 Array = Any
 
 MAX_BLOCK_COUNT = 4095
+"""Bursts of one copy: 12 bits."""
 MAX_BLOCK_LEN = 65535
+"""Data blocks of one burst, and of one gap: 16 bits."""
 
 _GM = Space.GM
 _V = Pipe.V

@@ -15,7 +15,9 @@ from isa.tensor import LocalTensor
 from isa.types import BLOCK_BYTES, CoreKind, DType, Pipe, Space
 
 MAX_REPEAT = 255
+"""The repeat count of a vector instruction has 8 bits."""
 MAX_STRIDE = 255
+"""Block and repeat strides have 8 bits each, in data blocks of 32 bytes."""
 PIPE = Pipe.V.name
 
 check_integer = partial(arguments.check_integer, pipe=PIPE)

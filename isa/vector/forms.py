@@ -4,6 +4,9 @@ A decorated function is the meaning alone, from the sources' values to the desti
 the function that kernels call: it binds the operands, checks them and issues the call. A bound call is kept by
 the stream, so that a loop over the same buffers binds once.
 
+Wrong operands, parameters and mixed-up forms end in a fault (`isa.faults`) before anything is issued. On a cube core
+vector instructions do nothing.
+
 The depth given to the stream's `issue` is the number of frames from the simulator's record of the call site up to
 the kernel's own: record, `issue` of the stream, [`issue` below,] instruction, kernel.
 """
