@@ -51,7 +51,9 @@ class _Entry:
 
     def __init__(self, access: Access, write: bool, number: int, item: Item) -> None:
         self.access = access
-        self.covered = False  # a later write has taken all its bytes: that one stands for it from then on
+        self.covered = (
+            False  # a later write has taken all its bytes: that one stands for it from then on
+        )
         self.write = write
         self.number = number
         self.item = item
@@ -99,8 +101,9 @@ class Order:
             self._scalar_item(item)
             return
         lane: _Lane = self._by_pipe[item.pipe]  # type: ignore[assignment]
-        lane.pending.append((item, snapshot))
-        if len(lane.pending) == 1:
+        if lane.pending or not self._step(item.pipe, lane, item, snapshot):
+            lane.pending.append((item, snapshot))
+        elif item.kind is _SET and any(other.pending for other in self._lanes.values()):
             self._follow()
 
     def _follow(self) -> None:
