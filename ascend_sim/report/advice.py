@@ -16,6 +16,7 @@ from isa.types import Pipe
 _WORTH_SAYING = 0.15
 _BUFFERS_MATTER = 0.1
 _GM_IS_THE_LIMIT = 0.75
+_UNEVEN = 0.1
 _MOST = 2
 
 
@@ -43,12 +44,14 @@ class Facts:
     `startup`: how long it ran before it issued anything to a pipe. `held`: how long each pipe was taken
     by its instructions, so that no other could begin, waits for a share of bandwidth left out: what
     stays of a pipe's time when everything else overlaps. `gm`: the share of the kernel's time that its
-    bytes take on HBM or L2 however they are ordered.
+    bytes take on HBM or L2 however they are ordered. `spread`: by which share the core that works shortest
+    stays below the one that works longest.
     """
 
     startup: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     gm: float = 0.0
+    spread: float = 1.0
 
 
 def gather_facts(log: Log, gm_cycles: int = 0) -> Facts:
@@ -70,7 +73,10 @@ def gather_facts(log: Log, gm_cycles: int = 0) -> Facts:
     span = max((core.end for core in log.cores), default=0) - min(
         (core.start for core in log.cores), default=0
     )
-    return Facts(startup, held, min(gm_cycles / span, 1.0) if span > 0 else 0.0)
+    spans = [max(core.end - core.start, 0) for core in log.cores]
+    longest = max(spans, default=0)
+    spread = 1 - min(spans) / longest if longest else 0.0
+    return Facts(startup, held, min(gm_cycles / span, 1.0) if span > 0 else 0.0, spread)
 
 
 def _held(item: Item) -> int:
@@ -110,7 +116,7 @@ def advise(
         "startup": _startup(startup),
         "issue": _issue(pipes, startup),
         "banks": _banks(pipes),
-        "cores": _cores(pipes),
+        "cores": _cores(pipes, facts.spread),
     }
     weighty = {
         about: advice
@@ -335,7 +341,7 @@ def _banks(pipes: list[_PipeShares]) -> _Advice | None:
     )
 
 
-def _cores(pipes: list[_PipeShares]) -> _Advice | None:
+def _cores(pipes: list[_PipeShares], spread: float) -> _Advice | None:
     tail = max(_get(pipe.causes, "tail") for pipe in pipes)
     cross = _most(pipes, "cross_core")
     if cross is not None and cross[1] > tail:
@@ -345,6 +351,8 @@ def _cores(pipes: list[_PipeShares]) -> _Advice | None:
             f"{_label(pipe)} waits {_percent(share)} of the kernel's time for another core: let producer and consumer "
             "work on different tiles, so that each finds its input ready.",
         )
+    if spread < _UNEVEN:
+        return None  # all work equally long: what is left of the tail is the launch, core by core
     return _Advice(
         tail,
         f"Cores that are done wait {_percent(tail)} of the kernel's time for the slowest one: split the work "

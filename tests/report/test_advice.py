@@ -135,3 +135,11 @@ def test_a_long_start_is_not_taken_for_slow_issuing() -> None:
     texts = advise(totals, 1000, 0, Facts(startup={"core0.aiv0": 100}))
     assert len(texts) == 1
     assert "nothing to do for 60 % of the kernel's time" in texts[0]
+
+
+def test_a_tail_that_the_launch_makes_is_no_uneven_work() -> None:
+    totals = core(MTE2=pipe(busy=300, tail=600), V=pipe(busy=300, tail=600))
+    assert any(
+        "split the work more evenly" in text for text in advise(totals, 1000, 0, Facts(spread=0.5))
+    )
+    assert not any("evenly" in text for text in advise(totals, 1000, 0, Facts(spread=0.02)))
