@@ -378,3 +378,51 @@ def test_where_repeats_write_the_same_bytes_the_last_one_stays(
     check(case, 1)
     case.meaning, case.name = MEANINGS["abs"], "abs"
     check(case, 2)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "max", "add_relu"])
+@pytest.mark.parametrize("number", [256, 300, 129])
+def test_accumulation_in_counter_mode_ends_with_a_part_of_a_repeat(name: str, number: int) -> None:
+    float16 = DTYPES[0]
+    case = Case(MEANINGS[name], name, float16, float16)
+    total = Place(float16, 4096, 512, 1, 0)
+    case.places = [total, Place(float16, 0, 4096), total]
+    case.form, case.number = "counter", number
+    check(case, 3)
+
+
+def test_counter_mode_with_strides_at_the_end_of_ub() -> None:
+    # What the simulator cannot do: a strided pattern whose last repeat, were it whole, would leave UB.
+    float16 = DTYPES[0]
+    case = Case(MEANINGS["abs"], "abs", float16, float16)
+    case.form, case.number = "counter", 130
+    case.places = [Place(float16, UB_BYTES - 512, 512, 1, 10), Place(float16, 0, 1024)]
+    with (
+        stream(),
+        pytest.raises(IsaFault, match=r"^abs: counter mode .* move the tensor down$") as caught,
+    ):
+        case.call()
+    assert caught.value.code == "not-simulated"
+    case.places = [Place(float16, UB_BYTES - 512, 512), Place(float16, 0, 1024)]
+    check(case, 4)  # side by side it is no matter
+    case.places = [Place(float16, UB_BYTES - 608, 608, 1, 10), Place(float16, 0, 1024)]
+    check(case, 5)
+
+
+@pytest.mark.parametrize("set_mask", [True, False])
+def test_in_counter_mode_copy_counts_the_elements_of_one_repeat(set_mask: bool) -> None:
+    case = Case(MEANINGS["copy"], "copy", DTYPES[0], DTYPES[0])
+    case.places = [Place(DTYPES[0], 4096, 4096), Place(DTYPES[0], 0, 4096)]
+    case.form, case.mask, case.repeat, case.set_mask = "mask", 100, 3, set_mask
+    with stream(6) as eager:
+        before = bytearray(eager.memories[Space.UB].tobytes())
+        set_mask_count()
+        if not set_mask:
+            set_vector_mask(100)
+        strides = case._strides()
+        tensors = [tensor_at(place) for place in case.places]
+        function("copy")(*tensors, 100 if set_mask else 0, 3, *strides, set_mask)
+        run(before, case.places, case.repeats(), case.lane)
+        assert bytes(before) == eager.memories[Space.UB].tobytes()
+        registers = eager.registers
+        assert (registers.mask_low, registers.mask_high, registers.counter_mode) == (100, 0, True)

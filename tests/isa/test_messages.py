@@ -265,6 +265,10 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
         r"^copy: dst_repeat_size 0 makes every repeat write the same bytes; side by side it is 8$",
         lambda: copy(H1, H2, 128, 2, CopyRepeatParams(1, 1, 0, 8)),
     ),
+    "copy without repeats": (
+        "ILLEGAL_PARAM", "form", r"^copy needs repeat_time after the mask$",
+        lambda: copy(H1, H2, 128, None, CopyRepeatParams(1, 1, 8, 8)),  # type: ignore[arg-type]
+    ),
     "copy of bytes": (
         "ILLEGAL_PARAM", "dtype-not-supported",
         r"^copy: dst .* is int8, the 910B takes int16, uint16, float16, bfloat16, int32, uint32, float32$",
@@ -356,6 +360,12 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
             H1, gm(X), DataCopyExtParams(1, 2), DataCopyPadExtParams(float16, True, 17)
         ),
     ),
+    "is_pad that is no truth value": (
+        "ILLEGAL_PARAM", "not-a-flag", r"^data_copy_pad: is_pad must be True or False, got 1$",
+        lambda: data_copy_pad(
+            H1, gm(X), DataCopyExtParams(1, 2), DataCopyPadExtParams(float16, 1)  # type: ignore[arg-type]
+        ),
+    ),
     "padding of another type": (
         "ILLEGAL_PARAM", "dtype-mismatch",
         r"^data_copy_pad: DataCopyPadExtParams is of float32, dst a of float16$",
@@ -423,6 +433,18 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
     "GlobalTensor before set_global_buffer": (
         "HOST", "unbound-tensor", r"^data_copy: src is a GlobalTensor before set_global_buffer$",
         lambda: data_copy(H1, GlobalTensor(), 16),
+    ),
+    "view before set_global_buffer": (
+        "HOST", "unbound-tensor", r"^a GlobalTensor is used before set_global_buffer$",
+        lambda: _ignore(GlobalTensor()[0:]),
+    ),
+    "element before set_global_buffer": (
+        "HOST", "unbound-tensor", r"^get_value: a GlobalTensor is used before set_global_buffer$",
+        lambda: _ignore(GlobalTensor().get_value(0)),
+    ),
+    "view of GM from a negative index": (
+        "BOUNDS", "view-bounds", r"^x\[-1:\] is not inside the tensor's 512 elements",
+        lambda: _ignore(gm(X)[-1:]),
     ),
     "set_global_buffer of a tensor": (
         "HOST", "not-an-address", r"^set_global_buffer needs a GM address .*, got LocalTensor$",
@@ -526,7 +548,7 @@ def test_outside_a_kernel(name: str) -> None:
     assert (caught.value.kind, caught.value.code) == ("HOST", "no-kernel")
 
 
-@pytest.mark.parametrize("name", ["add", "muls", "duplicate", "copy", "cast"])
+@pytest.mark.parametrize("name", ["add", "muls", "duplicate", "copy", "cast", "data_copy_pad"])
 def test_vector_instructions_do_nothing_on_a_cube_core(name: str) -> None:
     eager = EagerStream({Space.L1: 64}, CoreKind.AIC)
     with eager:

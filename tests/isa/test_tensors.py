@@ -391,6 +391,18 @@ def test_the_eager_stream() -> None:
     assert EagerStream({}, CoreKind.AIC).core_kind is CoreKind.AIC
 
 
+def test_calls_describe_themselves() -> None:
+    with stream() as eager:
+        data_copy(ub(float16, 32, 64), gm(np.zeros(64, np.float16))[16:], 20)
+        exp(ub(float16), ub(float16, 1024), 16, is_set_mask=True)
+        exp(ub(float16), ub(float16, 1024), 16, True)  # type: ignore[arg-type]  # pyasc's order
+        move, *rest = eager.issued
+        assert move.detail() == ("dst:UB+0x20 UB[32:160],src:GM x[32:64],len:32,count:20,dropped:8")
+        assert move.touches_gm
+        assert not rest[0].touches_gm
+        assert rest[0] is rest[1]
+
+
 def test_streams_nest() -> None:
     outer, inner = stream(), stream()
     with outer:
