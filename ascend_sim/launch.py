@@ -16,6 +16,7 @@ import simpy
 
 import isa
 from ascend_sim import messages
+from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.coverage import GmUse, axis_text, conflicts, unwritten
 from ascend_sim.errors import ConfigError, Finding, HostError, KernelError
@@ -23,7 +24,6 @@ from ascend_sim.lang.jit import Kernel
 from ascend_sim.placement import KernelType, places
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
-from ascend_sim.suggest import suggestion
 from isa.tensor import GlobalAddress, GmBuffer
 from isa.types import DType, dtype_of
 
@@ -199,7 +199,7 @@ def _choice(what: str, value: Any, allowed: tuple[str, ...]) -> str:
     if value in allowed:
         return str(value)
     raise ConfigError(
-        f"{what} is {value!r}{suggestion(str(value), allowed)} (allowed: {', '.join(allowed)})"
+        f"{what} is {value!r}{nearest(str(value), allowed)} (allowed: {', '.join(allowed)})"
     )
 
 
@@ -232,7 +232,9 @@ def _kernel_type(kernel: Any, given: KernelType | str | None) -> KernelType:
     names = [member.name for member in KernelType]
     name = str(getattr(given, "name", given))
     if name not in names:
-        raise ConfigError(f"no kernel type {name!r}{suggestion(name, names)}")
+        raise ConfigError(
+            f"no kernel type {name!r}{nearest(name, names)} (types: {', '.join(names)})"
+        )
     return KernelType[name]
 
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError
-from ascend_sim.suggest import suggestion
 from isa.stream import current
 
 JIT_OPTIONS = (
@@ -67,7 +67,9 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     for name in options:
         if name not in JIT_OPTIONS:
-            raise ConfigError(f"asc.jit has no option {name!r}{suggestion(name, JIT_OPTIONS)}")
+            raise ConfigError(
+                f"asc.jit has no option {name!r}{nearest(name, JIT_OPTIONS)} (options: {', '.join(JIT_OPTIONS)})"
+            )
     if function is not None:
         return Kernel(function, options)
     return lambda inner: Kernel(inner, options)
