@@ -18,6 +18,7 @@ from ascend_sim.cli.outcome import OtherRun, Outcome
 from ascend_sim.cli.request import Request
 from ascend_sim.config import load_chip
 from ascend_sim.errors import AscendSimError, ConfigError
+from ascend_sim.stand_in import standing_in
 
 if TYPE_CHECKING:
     from ascend_sim.run import Run
@@ -180,20 +181,14 @@ def _launch_defaults(request: Request) -> Iterator[None]:
 @contextmanager
 def _as_main(path: Path, arguments: list[str]) -> Iterator[None]:
     """Make the process look as if Python had been started on the file, with our `asc` as `asc`."""
-    from ascend_sim import asc
-
-    argv, search, known = sys.argv, list(sys.path), sys.modules.get("asc")
+    argv, search = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    sys.modules["asc"] = asc
     try:
-        yield
+        with standing_in():
+            yield
     finally:
         sys.argv, sys.path[:] = argv, search
-        if known is None:
-            del sys.modules["asc"]
-        else:
-            sys.modules["asc"] = known
 
 
 def describe(error: BaseException) -> str:

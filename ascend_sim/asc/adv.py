@@ -1,0 +1,1 @@
+"""pyasc's `asc.adv`, the high-level part: libraries over the basic instructions."""

@@ -1,0 +1,1 @@
+"""pyasc's `asc.runtime.config`: which chip a program runs on."""
