@@ -319,6 +319,25 @@ def validate(
     _exit(lambda: validate_chip(file))
 
 
+@app.command()
+def accuracy(
+    cases: Annotated[
+        Path | None,
+        typer.Option(
+            "--cases", metavar="FILE", help="Published figures; default those that come along."
+        ),
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option("--family", metavar="NAME", help="Only this family of kernels.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Simulate kernels that were timed on the hardware and print measured against simulated time."""
+    from ascend_sim.cli.accuracy import show_accuracy
+
+    _exit(lambda: show_accuracy(cases, family, as_json=as_json))
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         try:

@@ -1,0 +1,85 @@
+"""What a profiler would print of a simulated run: task time, busy span of each core type, occupation of each pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from statistics import mean
+from typing import Any
+
+import ascend_sim as sim
+from ascend_sim.accuracy.cases import Record
+from ascend_sim.run import Run
+
+PIPES = {
+    "mac_us": "M",
+    "vec_us": "V",
+    "scalar_us": "S",
+    "mte1_us": "MTE1",
+    "mte2_us": "MTE2",
+    "mte3_us": "MTE3",
+    "fix_us": "FIX",
+}
+"""The profilers' names of the pipes' times."""
+
+TIMES = ("task_us", "aic_us", "aiv_us", *PIPES)
+
+
+def times(run: Run) -> dict[str, float | None]:
+    """Return a run's times in microseconds, under a profiler's names.
+
+    `task_us` from the launch to the end; `aic_us` and `aiv_us` from a core's first cycle to its last, averaged
+    over the cores of the type; each pipe the time for which it is occupied (waiting for memory included),
+    averaged over the cores that have one; `aic_…` and `aiv_…` before a pipe's name separate the two types. None
+    where no core of the type ran. `total_cycles` sums the spans of all cores.
+    """
+    chip, log = run.chip, run.log
+    spans: dict[str, list[int]] = {"aic": [], "aiv": []}
+    for core in log.cores:
+        spans[_kind(core.name)].append(core.end - core.start)
+    result: dict[str, float | None] = {"task_us": run.time_us}
+    for kind in ("aic", "aiv"):
+        result[f"{kind}_us"] = chip.us(mean(spans[kind])) if spans[kind] else None
+        result[f"{kind}_max_us"] = chip.us(max(spans[kind])) if spans[kind] else None
+    for name, pipe in PIPES.items():
+        by_kind: dict[str, list[int]] = {"aic": [], "aiv": []}
+        for core_name, pipes in run.pipes.items():
+            if pipe in pipes:
+                by_kind[_kind(core_name)].append(_occupied(pipes[pipe]))
+        both = by_kind["aic"] + by_kind["aiv"]
+        result[name] = chip.us(mean(both)) if both else None
+        for kind, values in by_kind.items():
+            result[f"{kind}_{name}"] = chip.us(mean(values)) if values else None
+    result["total_cycles"] = float(sum(spans["aic"]) + sum(spans["aiv"]))
+    return result
+
+
+def _kind(core: str) -> str:
+    return "aic" if core.endswith("aic") else "aiv"
+
+
+def _occupied(entry: Mapping[str, Any]) -> int:
+    """Return the cycles a profiler counts as a pipe's time."""
+    value = entry.get("occupied")
+    return int(entry["busy"] if value is None else value) + int(
+        entry["causes"].get("bank_conflict", 0)
+    )
+
+
+def time_launch(
+    kernel: Callable[..., Any], *args: Any, record: Record, cores: int, **options: Any
+) -> Run:
+    """Launch a kernel for its time only, on the record's chip; options as `launch` has them."""
+    given: dict[str, Any] = {"chip": record.config, "numerics": "off", "checks": "off"} | options
+    return sim.launch(kernel, *args, cores=cores, **given)
+
+
+def sweep(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one mapping of lists from the mappings of a sweep's points, in their order."""
+    rows = list(points)
+    return {key: [row.get(key) for row in rows] for key in (rows[0] if rows else {})}
+
+
+def average(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are there."""
+    there = [value for value in values if value is not None]
+    return mean(there) if there else None

@@ -1,0 +1,129 @@
+"""Errors of simulated against measured figures: per record, per pair, and by grade and kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median, quantiles
+from typing import Any
+
+from ascend_sim.accuracy.cases import CaseFile, Pair, Record
+from ascend_sim.accuracy.measure import PIPES
+
+WHOLE = (
+    "task_us", "total_us", "after_us", "cycles", "ticks_50mhz", "ns_per_add", "gbps_per_core", "gbps", "gib_s",
+    "l0a_gib_s", "l0b_gib_s", "cached_gbps", "bypass_gbps", "cached_us", "bypass_us", "both_us", "flop_per_cycle",
+    "aic_us", "aiv_us",
+)  # fmt: skip
+"""Figures that stand for the whole of a record; the first that both sides have is its whole time."""
+
+NO_CHANGE = 0.03
+"""A measured gain closer to 1 than this has no sign."""
+
+
+def ln_ratio(simulated: Any, measured: Any) -> float | None:
+    """Return ln(simulated / measured); of two lists the mean over the points that both have.
+
+    A measured [low, high] range against one simulated number counts as its middle.
+    """
+    if isinstance(simulated, (list, tuple)) and isinstance(measured, (list, tuple)):
+        parts = [ln_ratio(one, other) for one, other in zip(simulated, measured, strict=False)]
+        there = [part for part in parts if part is not None]
+        return sum(there) / len(there) if there else None
+    if isinstance(measured, (list, tuple)) and _number(simulated):
+        there = [value for value in measured if _number(value)]
+        measured = sum(there) / len(there) if there else None
+    if not (_number(simulated) and _number(measured)) or simulated <= 0 or measured <= 0:
+        return None
+    return math.log(simulated / measured)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def record_row(record: Record, simulated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a record: id, grade, simulated, measured and the ln ratio of each common figure."""
+    ratios = {
+        key: ratio
+        for key, value in record.measured.items()
+        if (ratio := ln_ratio(simulated.get(key), value)) is not None
+    }
+    whole = next((key for key in WHOLE if key in ratios), None)
+    return {
+        "id": record.id,
+        "family": record.family,
+        "grade": record.grade,
+        "chip": record.config,
+        "simulated": dict(simulated),
+        "measured": dict(record.measured) or None,
+        "ln_ratio": ratios,
+        "whole": whole,
+    }
+
+
+def pair_row(
+    cases: CaseFile, pair: Pair, simulated: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """Return measured and simulated gain of a pair; None where one of its records was not simulated."""
+    if pair.before not in simulated or pair.after not in simulated:
+        return None
+    gain = simulated_gain(pair, simulated[pair.before], simulated[pair.after])
+    row: dict[str, Any] = {
+        "id": pair.id, "grade": cases.grade(pair), "metric": pair.metric, "what_changed": pair.what_changed,
+        "measured": pair.gain, "simulated": gain, "ln_ratio": None, "sign": None,
+    }  # fmt: skip
+    if gain is not None and pair.gain is not None:
+        row["ln_ratio"] = math.log(gain / pair.gain)
+        if abs(pair.gain - 1) > NO_CHANGE:
+            row["sign"] = (gain > 1) == (pair.gain > 1)
+    return row
+
+
+def simulated_gain(pair: Pair, before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
+    """Return time before over time after, of rates the other way round."""
+    metric = {"aic_avg_us": "aic_us"}.get(pair.metric, pair.metric)
+    old, new = before.get(metric), after.get(metric)
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        ratios = [
+            ratio
+            for one, two in zip(new, old, strict=True)
+            if (ratio := ln_ratio(one, two)) is not None
+        ]
+        gain = math.exp(-sum(ratios) / len(ratios)) if ratios else None
+    else:
+        ratio = ln_ratio(new, old)
+        gain = None if ratio is None else math.exp(-ratio)
+    return 1 / gain if gain and metric == "tflops" else gain
+
+
+def summary(
+    rows: Sequence[Mapping[str, Any]], pairs: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return median and ninth decile of the errors, by grade and kind."""
+    result: dict[str, Any] = {}
+    for grade in ("A", "B", "C"):
+        mine = [row for row in rows if row["grade"] == grade]
+        whole = [abs(row["ln_ratio"][row["whole"]]) for row in mine if row["whole"]]
+        parts = [
+            abs(row["ln_ratio"][pipe]) for row in mine for pipe in PIPES if pipe in row["ln_ratio"]
+        ]
+        both = [row for row in pairs if row["grade"] == grade and row["ln_ratio"] is not None]
+        signs = [row["sign"] for row in both if row["sign"] is not None]
+        result[grade] = {
+            "records": len(mine),
+            "whole": spread(whole),
+            "pipes": spread(parts),
+            "pairs": spread([abs(row["ln_ratio"]) for row in both]),
+            "signs_right": sum(signs),
+            "signs": len(signs),
+        }
+    return result
+
+
+def spread(values: Sequence[float]) -> dict[str, float | int | None]:
+    """Return count, median and the value that nine in ten stay under."""
+    if not values:
+        return {"count": 0, "median": None, "p90": None}
+    high = values[0] if len(values) == 1 else quantiles(values, n=10, method="inclusive")[-1]
+    return {"count": len(values), "median": median(values), "p90": high}
