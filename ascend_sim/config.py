@@ -340,7 +340,7 @@ class Chip(_Section):
 def _family(dtype_name: str) -> str:
     if dtype_name not in _DTYPE_NAMES:
         return ""
-    return "float" if dtype_named(dtype_name).is_float else "int"
+    return "float" if dtype_named(dtype_name).is_float() else "int"
 
 
 _T = TypeVar("_T")

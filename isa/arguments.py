@@ -68,12 +68,12 @@ def check_scalar(
             pipe=pipe,
         )
     try:
-        if dtype.is_float:
+        if dtype.is_float():
             return numerics.round_scalar(float(scalar), dtype)
         whole = int(scalar)
     except (OverflowError, ValueError):  # an int beyond float64, or an infinity or NaN as an int
         whole = None
-    limits = np.finfo(np.float64) if dtype.is_float else np.iinfo(dtype.numpy)
+    limits = np.finfo(np.float64) if dtype.is_float() else np.iinfo(dtype.numpy)
     if whole is None or not limits.min <= whole <= limits.max:
         fault(
             "ILLEGAL_PARAM",

@@ -326,7 +326,7 @@ def _fill_value(name: str, value: Any, dtype: DType) -> Any:
             "not-a-number",
             f"{name}: init_value must be a number, got {value!r}",
         )
-    if dtype.is_float:
+    if dtype.is_float():
         with np.errstate(all="ignore"):
             return np.array(value, np.float64).astype(dtype.numpy)[()]
     limits = np.iinfo(dtype.numpy)

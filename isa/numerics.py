@@ -244,7 +244,7 @@ def cast(values: Array, target: DType, mode: RoundMode) -> Array:
     Integer to float32 and float16 rounds in the given mode; float32 to float32 rounds to whole numbers.
     """
     source = values.dtype
-    if not target.is_float:
+    if not target.is_float():
         return to_integer(values if source.kind in "iu" else widen(values), target, mode)
     if source.kind in "iu":
         return _integer_to_float(values, target, mode)

@@ -23,7 +23,7 @@ from isa.types import (
 
 E = TypeVar("E", bound=IntEnum)
 
-_PIPE_S = PipeID.PIPE_S
+_NO_BARRIER = (PipeID.PIPE_S, PipeID.PIPE_MTE4, PipeID.PIPE_MTE5, PipeID.PIPE_V2)
 # By the number of a PipeID, since an Enum hashes in Python; None stands for all pipes.
 _BARRIER_OF: list[Pipe | None] = [None] * (max(PipeID) + 1)
 for _identity, _pipe in PIPE_OF_ID.items():
@@ -82,12 +82,11 @@ def pipe_barrier(pipe: PipeID) -> None:
                 "pipe",
                 f"pipe_barrier: pipe must be a PipeID such as PIPE_V, got {given!r}",
             )
-    if pipe is _PIPE_S:
-        fault(
-            "ILLEGAL_PARAM",
-            "pipe",
-            "pipe_barrier(PIPE_S) is illegal: the scalar unit executes in order anyway",
-        )
+    if pipe in _NO_BARRIER:
+        why = "the scalar unit executes in order anyway"
+        if pipe is not PipeID.PIPE_S:
+            why = "the 910B has no such pipe"
+        fault("ILLEGAL_PARAM", "pipe", f"pipe_barrier({pipe.name}) is illegal: {why}")
     _stream("pipe_barrier").pipe_barrier(_BARRIER_OF[pipe])
 
 

@@ -6,7 +6,6 @@ Names follow AscendC and its Python spelling `pyasc`; the numeric values of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 import ml_dtypes
@@ -19,18 +18,43 @@ REPEAT_BYTES = 256
 BLOCKS_PER_REPEAT = REPEAT_BYTES // BLOCK_BYTES
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class DType:
-    """A storage type of the machine.
+    """A storage type of the machine: one object a type, `DType("float16")` is `float16`.
 
-    `name` is numpy's name (`bfloat16` is `ml_dtypes.bfloat16`), `size` is in bytes.
+    `name` is numpy's name (`bfloat16` is `ml_dtypes.bfloat16`), `size` is in bytes. `kind` and `bitwidth` are pyasc's.
+    Raises a fault for a name that no storage type of the machine has.
     """
 
+    class Kind(Enum):
+        """What a type's values are; pyasc's letters."""
+
+        Any = ""
+        Int = "int"
+        Float = "float"
+        UInt = "uint"
+
+    __slots__ = ("bitwidth", "kind", "name", "numpy", "size")
     name: str
     size: int
-    numpy: np.dtype = field(repr=False)
-    is_float: bool
-    is_signed: bool
+    numpy: np.dtype
+    kind: DType.Kind
+    bitwidth: int | None
+
+    def __new__(cls, name: str) -> DType:
+        """Return the type of that name."""
+        known = _BY_NAME.get(name) if isinstance(name, str) else None
+        if known is None:
+            from isa.faults import fault  # noqa: PLC0415  faults import the stream, which imports types
+
+            fault(
+                "ILLEGAL_PARAM",
+                "not-a-dtype",
+                f"the machine has no element type {name!r} (types: {', '.join(_BY_NAME)})",
+            )
+        return known
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an element type does not change: {self.name}.{name}")
 
     def __str__(self) -> str:
         return self.name
@@ -47,34 +71,62 @@ class DType:
 
     def is_int(self) -> bool:
         """Return whether the type is an integer type, signed or not."""
-        return not self.is_float
+        return self.kind is _INT or self.kind is _UINT
+
+    def is_float(self) -> bool:
+        """Return whether the type is a floating type."""
+        return self.kind is _FLOAT
+
+    def is_numeric(self) -> bool:
+        """Return whether the type has numbers: all but void."""
+        return self.bitwidth is not None
+
+    def is_signed(self) -> bool:
+        """Return whether the type is a signed integer type."""
+        return self.kind is _INT
+
+    def is_unsigned(self) -> bool:
+        """Return whether the type is an unsigned integer type."""
+        return self.kind is _UINT
+
+    def is_void(self) -> bool:
+        """Return whether this is the type without values."""
+        return self is void
 
 
-def _dtype(
-    name: str, numpy_type: object, *, is_float: bool = False, is_signed: bool = True
-) -> DType:
+_INT, _UINT, _FLOAT = DType.Kind.Int, DType.Kind.UInt, DType.Kind.Float
+
+
+def _dtype(name: str, numpy_type: object, kind: DType.Kind = DType.Kind.Int) -> DType:
     numpy = np.dtype(numpy_type)  # type: ignore[call-overload]
-    return DType(name, numpy.itemsize, numpy, is_float, is_signed)
+    dtype = object.__new__(DType)
+    bits = 8 * numpy.itemsize or None
+    for field, value in (
+        ("name", name), ("size", numpy.itemsize), ("numpy", numpy), ("kind", kind), ("bitwidth", bits),
+    ):  # fmt: skip
+        object.__setattr__(dtype, field, value)
+    return dtype
 
 
-float16 = _dtype("float16", np.float16, is_float=True)
-bfloat16 = _dtype("bfloat16", ml_dtypes.bfloat16, is_float=True)
-float32 = _dtype("float32", np.float32, is_float=True)
-float64 = _dtype("float64", np.float64, is_float=True)
+float16 = _dtype("float16", np.float16, _FLOAT)
+bfloat16 = _dtype("bfloat16", ml_dtypes.bfloat16, _FLOAT)
+float32 = _dtype("float32", np.float32, _FLOAT)
+float64 = _dtype("float64", np.float64, _FLOAT)
 int8 = _dtype("int8", np.int8)
 int16 = _dtype("int16", np.int16)
 int32 = _dtype("int32", np.int32)
 int64 = _dtype("int64", np.int64)
-uint8 = _dtype("uint8", np.uint8, is_signed=False)
-uint16 = _dtype("uint16", np.uint16, is_signed=False)
-uint32 = _dtype("uint32", np.uint32, is_signed=False)
-uint64 = _dtype("uint64", np.uint64, is_signed=False)
-bool_ = _dtype("bool", np.bool_, is_signed=False)
+uint8 = _dtype("uint8", np.uint8, _UINT)
+uint16 = _dtype("uint16", np.uint16, _UINT)
+uint32 = _dtype("uint32", np.uint32, _UINT)
+uint64 = _dtype("uint64", np.uint64, _UINT)
+bool_ = _dtype("bool", np.bool_, _UINT)
+void = _dtype("void", np.dtype([]), DType.Kind.Any)
 
 DTYPES: tuple[DType, ...] = (
     float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_,
 )  # fmt: skip
-_BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {
+_BY_NAME = {dtype.name: dtype for dtype in (*DTYPES, void)} | {
     "half": float16,
     "float": float32,
     "bf16": bfloat16,
@@ -109,7 +161,10 @@ class Space(IntEnum):
 
 
 class TPosition(IntEnum):
-    """A logical position of AscendC; `POSITION_SPACE` maps it to a physical memory."""
+    """A logical position of AscendC; `POSITION_SPACE` maps it to a physical memory.
+
+    pyasc's members have pyasc's values, MAX among them; SPM, SHM, TSCM and C2PIPE2GM, which it lacks, come after.
+    """
 
     GM = 0
     A1 = 1
@@ -124,11 +179,11 @@ class TPosition(IntEnum):
     VECOUT = 10
     VECCALC = 11
     LCM = 11
-    SPM = 12
-    SHM = 12
-    TSCM = 13
-    C2PIPE2GM = 14
-    MAX = 15
+    MAX = 12
+    SPM = 13
+    SHM = 13
+    TSCM = 14
+    C2PIPE2GM = 15
 
 
 POSITION_SPACE: dict[TPosition, Space] = {
@@ -163,7 +218,7 @@ class Pipe(IntEnum):
 
 
 class PipeID(IntEnum):
-    """The names that `pipe_barrier` takes (pyasc's values)."""
+    """The names that `pipe_barrier` takes (pyasc's values). The 910B has no MTE4, MTE5 and V2."""
 
     PIPE_S = 0
     PIPE_V = 1
@@ -172,6 +227,9 @@ class PipeID(IntEnum):
     PIPE_MTE2 = 4
     PIPE_MTE3 = 5
     PIPE_ALL = 6
+    PIPE_MTE4 = 7
+    PIPE_MTE5 = 8
+    PIPE_V2 = 9
     PIPE_FIX = 10
 
 
@@ -278,3 +336,11 @@ class CacheMode(IntEnum):
     CACHE_MODE_DISABLE = 1
     CACHE_MODE_LAST = 2
     CACHE_MODE_PERSISTENT = 4
+
+
+class CacheRwMode(IntEnum):
+    """Which accesses an L2 hint of a GlobalTensor is for."""
+
+    READ = 1
+    WRITE = 2
+    RW = 3

@@ -149,7 +149,7 @@ def check_shift(name: str, scalar: Any, dtype: DType) -> Any:
 
 def overflow_lint(name: str, scalar: Any, value: Any, dtype: DType) -> tuple[str, str, str] | None:
     """Return the finding for a finite scalar that is infinite in the element type."""
-    if not dtype.is_float or not math.isinf(value) or math.isinf(scalar):
+    if not dtype.is_float() or not math.isinf(value) or math.isinf(scalar):
         return None
     return (
         "NUMERIC",

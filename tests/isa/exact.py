@@ -121,7 +121,7 @@ def decode(dtype: DType, pattern: int) -> Value:
     """Return the value of a bit pattern of any storage type."""
     if dtype.name in FORMATS:
         return FORMATS[dtype.name].decode(pattern)
-    if dtype.is_signed and pattern >> (bits_of(dtype) - 1):
+    if dtype.is_signed() and pattern >> (bits_of(dtype) - 1):
         return pattern - (1 << bits_of(dtype))
     return pattern
 
@@ -279,7 +279,7 @@ def cast(value: Value, source: DType, target: DType, mode: RoundMode) -> int:
         return 0
     bits = bits_of(target)
     low, high = (
-        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if target.is_signed else (0, (1 << bits) - 1)
+        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if target.is_signed() else (0, (1 << bits) - 1)
     )
     if not is_finite(value):
         return encode(target, high if value > 0 else low)

@@ -91,7 +91,7 @@ def reference(bits: Any, source: DType, target: DType, mode: RoundMode) -> Any:
 def assert_same(got: Any, expected: Any, target: DType, bits: Any) -> None:
     """Compare bit patterns; NaN of any kind are alike."""
     wrong = got != expected
-    if target.is_float:
+    if target.is_float():
         fmt = exact.FORMATS[target.name]
         magnitude = fmt.sign - 1
         wrong &= ~(((got & magnitude) > fmt.infinity) & ((expected & magnitude) > fmt.infinity))
@@ -123,7 +123,7 @@ def test_every_narrow_source(way: tuple[DType, DType, RoundMode]) -> None:
         fast = np.frombuffer(b"".join(expected), np.uint32)
     elif (source, target) == (bfloat16, float32):
         fast = bits.astype(np.uint32) << np.uint32(16)
-    elif source.is_float:
+    elif source.is_float():
         fast = _whole_bits(bits, source, target, mode)
     else:
         fast = _float_bits(bits.view(source.numpy).astype(np.int64), target, mode)
@@ -239,7 +239,7 @@ def edges(target: DType) -> Any:
     return np.concatenate([positive, positive | np.uint32(1 << 31)])
 
 
-NARROWING = [way for way in WAYS if way[0] is float32 and way[1].size == 2 and way[1].is_float]
+NARROWING = [way for way in WAYS if way[0] is float32 and way[1].size == 2 and way[1].is_float()]
 
 
 @pytest.mark.parametrize("way", NARROWING, ids=_id)
@@ -329,7 +329,7 @@ def float32_numbers() -> Any:
 
 @pytest.mark.parametrize(
     "way",
-    [way for way in WAYS if way[0] is float32 and (not way[1].is_float or way[1] is float32)],
+    [way for way in WAYS if way[0] is float32 and (not way[1].is_float() or way[1] is float32)],
     ids=_id,
 )
 def test_float32_to_whole_numbers(way: tuple[DType, DType, RoundMode]) -> None:

@@ -227,7 +227,7 @@ def cases(draw: st.DrawFn, name: str, source: DType, target: DType) -> Case:
 def _scalars(meaning: Meaning, dtype: DType) -> st.SearchStrategy[Any]:
     if meaning.kind == "shift":
         return st.integers(0, 8 * dtype.size)
-    if dtype.is_float:
+    if dtype.is_float():
         return st.one_of(
             st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, 3]),
             st.floats(-60000, 60000, width=32),
@@ -266,7 +266,7 @@ def compare(case: Case, expected: bytes, got: bytes) -> None:
     if expected == got:
         return
     size = case.target.size
-    assert case.target.is_float, f"{case}: {_first_difference(expected, got)}"
+    assert case.target.is_float(), f"{case}: {_first_difference(expected, got)}"
     base = case.places[0].addr % size
     for at in range(base, len(expected) - size + 1, size):
         if expected[at : at + size] == got[at : at + size]:

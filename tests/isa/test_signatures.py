@@ -92,7 +92,7 @@ VALUES = {
     "M_S FIX_MTE3 MTE1_FIX FIX_MTE1 FIX_FIX",
     RoundMode: "CAST_NONE CAST_RINT CAST_FLOOR CAST_CEIL CAST_ROUND CAST_TRUNC CAST_ODD",
     MaskMode: "NORMAL COUNTER",
-    TPosition: "GM A1 A2 B1 B2 C1 C2 CO1 CO2 VECIN VECOUT VECCALC",
+    TPosition: "GM A1 A2 B1 B2 C1 C2 CO1 CO2 VECIN VECOUT VECCALC MAX",
 }
 
 
@@ -141,6 +141,6 @@ def test_enumeration(kind: Any) -> None:
 def test_enumerations_with_gaps() -> None:
     assert {pipe.name: pipe.value for pipe in PipeID} == {
         "PIPE_S": 0, "PIPE_V": 1, "PIPE_M": 2, "PIPE_MTE1": 3, "PIPE_MTE2": 4, "PIPE_MTE3": 5, "PIPE_ALL": 6,
-        "PIPE_FIX": 10,
+        "PIPE_MTE4": 7, "PIPE_MTE5": 8, "PIPE_V2": 9, "PIPE_FIX": 10,
     }  # fmt: skip
     assert [mode.value for mode in CacheMode] == [0, 1, 2, 4]

@@ -91,9 +91,9 @@ def bits(values: np.ndarray) -> bytes:
 def numbers(seed: int, shape: tuple[int, ...] | int, dtype: DType) -> np.ndarray:
     """Random values of a type, small enough for sums of products to stay far from overflow."""
     random = np.random.default_rng(seed)
-    if dtype.is_float:
+    if dtype.is_float():
         return random.standard_normal(shape).astype(dtype.numpy)
-    low = 0 if not dtype.is_signed else -100
+    low = 0 if not dtype.is_signed() else -100
     return random.integers(low, 100, shape).astype(dtype.numpy)
 
 

@@ -39,7 +39,7 @@ def whole(address: int, dtype: DType) -> asc.LocalTensor:
 
 def values(rng: np.random.Generator, count: int, dtype: DType, *, special: bool = False) -> Any:
     """Random elements with ties and zeros of both signs; with `special` infinities and NaN as well."""
-    if not dtype.is_float:
+    if not dtype.is_float():
         info = np.iinfo(dtype.numpy)
         found = rng.integers(info.min, info.max, count, dtype.numpy, endpoint=True)
         return np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), found).astype(

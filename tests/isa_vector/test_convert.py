@@ -58,7 +58,7 @@ def narrowed(name: str, a: Any, b: Any, target: DType) -> Any:
         value = {"mul": lambda: a * b, "add": lambda: a + b, "sub": lambda: a - b}[name[:3]]()
         if name[:3] != "mul" and value <= 0:
             value = type(value)(0)
-        return to_int(value, target) if not target.is_float else np.float16(value)
+        return to_int(value, target) if not target.is_float() else np.float16(value)
 
 
 @pytest.mark.parametrize(("name", "source", "target"), CASES)

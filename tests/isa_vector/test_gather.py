@@ -31,7 +31,7 @@ INDEX_TYPES = [asc.int16, asc.float16, asc.int32, asc.float32]
 
 def counted(first: Any, number: int, dtype: DType) -> Any:
     """first + number as the type holds it."""
-    if dtype.is_float:
+    if dtype.is_float():
         return dtype.numpy.type(float(dtype.numpy.type(first)) + number)
     bits = 8 * dtype.size
     value = (int(first) + number) % (1 << bits)

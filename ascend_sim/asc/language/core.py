@@ -42,15 +42,16 @@ from isa.tensor import (
 )
 from isa.types import (
     CacheMode,
+    CacheRwMode,
     HardEvent,
     MaskMode,
     PipeID,
     RoundMode,
     TPosition,
     bfloat16,
-    bool_,
     float16,
     float32,
+    float64,
     int8,
     int16,
     int32,
@@ -59,6 +60,7 @@ from isa.types import (
     uint16,
     uint32,
     uint64,
+    void,
 )
 from isa.types import (
     DType as DataType,
@@ -68,6 +70,9 @@ from isa.types import (
 )
 from isa.types import (
     float32 as float_,
+)
+from isa.types import (
+    float64 as double,
 )
 from isa.types import (
     int32 as int_,
@@ -94,6 +99,7 @@ __all__ = [
     "BrcbRepeatParams",
     "CO2Layout",
     "CacheMode",
+    "CacheRwMode",
     "ConstExpr",
     "CopyRepeatParams",
     "DataCopyCO12DstParams",
@@ -134,10 +140,11 @@ __all__ = [
     "UnaryRepeatParams",
     "VdeqInfo",
     "bfloat16",
-    "bool_",
     "ceildiv",
+    "double",
     "float16",
     "float32",
+    "float64",
     "float_",
     "half",
     "int8",
@@ -152,4 +159,5 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "void",
 ]  # fmt: skip
