@@ -39,7 +39,8 @@ def run_cases(
             row |= {"simulated": None, "error": figures["error"]}
         rows.append(row)
     good = {key: figures for key, figures in simulated.items() if "error" not in figures}
-    pairs = [row for pair in cases.pairs if (row := pair_row(cases, pair, good)) is not None]
+    gains = (pair_row(cases, pair, good) for pair in cases.pairs)
+    pairs = [gain for gain in gains if gain is not None]
     names = sorted({record.config for record in chosen})
     return {
         "schema_version": 1,

@@ -24,8 +24,13 @@ NO_CHANGE = 0.03
 def ln_ratio(simulated: Any, measured: Any) -> float | None:
     """Return ln(simulated / measured); of two lists the mean over the points that both have.
 
-    A measured [low, high] range against one simulated number counts as its middle.
+    A measured [low, high] range against one simulated number counts as its middle; a fraction may be written
+    "128/7".
     """
+    measured = _plain(measured)
+    if isinstance(simulated, Mapping) and isinstance(measured, Mapping):
+        common = [key for key in measured if key in simulated]
+        return ln_ratio([simulated[key] for key in common], [measured[key] for key in common])
     if isinstance(simulated, (list, tuple)) and isinstance(measured, (list, tuple)):
         parts = [ln_ratio(one, other) for one, other in zip(simulated, measured, strict=False)]
         there = [part for part in parts if part is not None]
@@ -36,6 +41,15 @@ def ln_ratio(simulated: Any, measured: Any) -> float | None:
     if not (_number(simulated) and _number(measured)) or simulated <= 0 or measured <= 0:
         return None
     return math.log(simulated / measured)
+
+
+def _plain(value: Any) -> Any:
+    """Return a fraction written as text as a number, everything else as it is."""
+    if isinstance(value, str):
+        top, slash, bottom = value.partition("/")
+        if slash and top.strip().isdigit() and bottom.strip().isdigit():
+            return int(top) / int(bottom)
+    return value
 
 
 def _number(value: Any) -> bool:

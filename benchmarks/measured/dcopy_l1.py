@@ -1,0 +1,40 @@
+"""Loads from GM to L1 with ND→NZ re-layout, without compute."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ascend_sim import asc
+from ascend_sim.accuracy import Record, time_launch, times
+
+from ._kit import POSITIONS, local, window
+from .dcopy_ub import Walk, walks_of
+
+
+def load_tiles(x, width: int, walks: list[Walk]):
+    """Load a core's tiles one behind the other to the same place in L1."""
+    source = window(x)
+    for row, rows, column, columns in walks[asc.get_block_idx()]:
+        height = -(-rows // 16) * 16
+        tile = local(0, height * -(-columns // 16) * 16, x.dtype, POSITIONS.A1)
+        asc.data_copy(
+            tile,
+            source[row * width + column :],
+            asc.Nd2NzParams(1, rows, columns, 0, width, height, 1, 0),
+        )
+
+
+def simulate(record: Record) -> dict:
+    height, width = record.shape
+    walks = walks_of(record, tuple(record.params["tile"]))
+    x = np.zeros((height, width), np.float16)
+    run = time_launch(
+        partial(load_tiles, width=width, walks=walks),
+        x,
+        record=record,
+        cores=record.cores,
+        kernel_type="aic_only",
+    )
+    return times(run)
