@@ -344,3 +344,46 @@ class CacheRwMode(IntEnum):
     READ = 1
     WRITE = 2
     RW = 3
+
+
+class CacheLine(IntEnum):
+    """How much of the data cache `data_cache_clean_and_invalid` is about."""
+
+    SINGLE_CACHE_LINE = 0
+    ENTIRE_DATA_CACHE = 1
+
+
+class DcciDst(IntEnum):
+    """Which memory the lines of `data_cache_clean_and_invalid` belong to."""
+
+    CACHELINE_ALL = 0
+    CACHELINE_UB = 1
+    CACHELINE_OUT = 2
+    CACHELINE_ATOMIC = 3
+
+
+class MemDsbT(IntEnum):
+    """Which memory's earlier accesses `data_sync_barrier` waits for."""
+
+    ALL = 0
+    DDR = 1
+    UB = 2
+    SEQ = 3
+
+
+class AtomicDtype(IntEnum):
+    """The element type of atomic stores, as `set_store_atomic_config` takes it."""
+
+    ATOMIC_NONE = 0
+    ATOMIC_F32 = 1
+    ATOMIC_F16 = 2
+    ATOMIC_S16 = 3
+    ATOMIC_S32 = 4
+    ATOMIC_S8 = 5
+    ATOMIC_BF16 = 6
+
+
+class AtomicOp(IntEnum):
+    """The operation of atomic stores, as `set_store_atomic_config` takes it."""
+
+    ATOMIC_SUM = 0
