@@ -73,7 +73,7 @@ def conflicts(uses: list[GmUse]) -> list[tuple[str, GmBuffer, GmUse, GmUse, tupl
         if not writes or len({use[0] for use in group}) == 1:
             continue
         ranges, owners = _by_block(writes)
-        pair = _double_write(ranges, owners)
+        pair = _clashing_writes(writes, ranges, owners)
         if pair is None:
             pair = _foreign_read([use for use in group if not use[2]], ranges, owners)
             kind = "RAW"
@@ -103,6 +103,25 @@ def _by_block(uses: list[GmUse]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     ranges, owner = np.concatenate(parts), np.concatenate(owners)
     order = np.lexsort((owner, ranges[:, 0]))
     return ranges[order], owner[order]
+
+
+def _clashing_writes(
+    writes: list[GmUse], ranges: NDArray[np.int64], owners: NDArray[np.int64]
+) -> tuple[int, int, int, int] | None:
+    """Return two blocks that write the same bytes; atomic stores of one kind may."""
+    kinds: dict[str | None, list[GmUse]] = {}
+    for use in writes:
+        kinds.setdefault(use[3].call.atomic, []).append(use)
+    if set(kinds) == {None}:
+        return _double_write(ranges, owners)
+    plain = kinds.pop(None, [])
+    pair = _double_write(*_by_block(plain)) if plain else None
+    earlier = plain
+    for uses in kinds.values():
+        if pair is None and earlier:
+            pair = _foreign_read(uses, *_by_block(earlier))
+        earlier = earlier + uses
+    return pair
 
 
 def _double_write(

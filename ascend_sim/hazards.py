@@ -212,7 +212,11 @@ class Order:
             for entry in reversed(entries):
                 if entry.number <= limit:
                     break
-                if (write or entry.write) and not entry.covered:
+                if (
+                    (write or entry.write)
+                    and not entry.covered
+                    and not (write and entry.write and _combine(entry.item, item))
+                ):
                     other = entry.access
                     if (
                         low < other.high
@@ -306,6 +310,12 @@ class Order:
                     struck=True,
                 )
                 return
+
+
+def _combine(first: Item, second: Item) -> bool:
+    """Return whether two stores are atomic ones of one kind, whose order does not matter."""
+    kind = first.call.atomic
+    return kind is not None and kind == second.call.atomic
 
 
 def _join(known: list[int], other: list[int]) -> None:

@@ -22,6 +22,7 @@ from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.hazards import Order
 from ascend_sim.trace import Cause, Item, Kind
+from isa.atomic import as_atomic
 from isa.instruction import Call
 from isa.stream import Registers, current
 from isa.types import (
@@ -71,6 +72,7 @@ class ScalarCall:
     """
 
     __slots__ = ("action", "bytes", "cost", "name", "phase", "text", "wanted", "work")
+    atomic = None  # the scalar unit's stores are plain
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class Program:
         self.calls: dict[Any, Call] = session.calls.setdefault(core.kind, {})
         self.registers = Registers()
         self.core_kind = core.kind
+        self.exact = session.exact  # which order of additions matrix products have
         self.tpipe: Any = None
         self.events = [0] * len(HardEvent)  # ids in use, a bit each
         self.events_by_hand = [0] * len(HardEvent)  # those of them that the kernel took itself
@@ -296,6 +299,9 @@ class Program:
                 f"{call.name}: pipe {call.pipe.name} of a cube core is not simulated yet"
             )
         site = self.site(depth)
+        registers = self.registers
+        if registers.atomic_type is not None:
+            call = as_atomic(call, registers.atomic_operation, registers.atomic_type)
         if self.auto is not None:
             self.auto.before(call, site)
         item = Item(self._core_index, self._index, call.pipe, _INSTRUCTION, call.name, site)

@@ -45,6 +45,7 @@ class Session:
         physical_cores: int,
         kernel_type: KernelType,
         numerics: bool,
+        exact: bool,
         checks: str,
         auto_sync: bool,
         shuffle: int | None,
@@ -55,6 +56,7 @@ class Session:
         self.kernel_type = kernel_type
         self._seats_a_block = len(seats(kernel_type, 0))
         self.numerics = numerics
+        self.exact = exact
         self.checks = checks
         self.auto_sync = auto_sync
         self.calls: dict[CoreKind, dict[Any, Call]] = {}

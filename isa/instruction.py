@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Memories = dict[Space, "NDArray[np.uint8]"]
 
+COMBINE = {"add": np.add, "max": np.maximum, "min": np.minimum}
+"""What an atomic store does with what stands in GM and what arrives."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Instruction:
@@ -72,7 +75,7 @@ class Call:
     """
 
     __slots__ = (
-        "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "mask", "meaning", "name",
+        "atomic", "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "mask", "meaning", "name",
         "pipe", "price", "reads", "template", "undefined", "work", "writes",
     )  # fmt: skip
 
@@ -103,6 +106,7 @@ class Call:
         self.extra = extra
         self.cache_mode = CacheMode.CACHE_MODE_NORMAL
         self.lint: tuple[str, str, str] | None = None  # (kind, code, message): hardly meant
+        self.atomic: str | None = None  # of a store into GM that combines: "add", "max", "min"
         self.undefined: tuple[Access, ...] = ()  # bytes written with values that must not be used
         self.mask: tuple[int, int] | None = None
         self.template = self  # the call that this one repeats at another GM address
@@ -121,6 +125,7 @@ class Call:
             self.mask,
         )
         call.cache_mode, call.lint, call.undefined = self.cache_mode, self.lint, self.undefined
+        call.atomic = None
         call.template, call.price = self, None
         return call
 
@@ -153,6 +158,8 @@ class Call:
         )
         if np.ndim(result) and result.shape != view.shape:
             result = result.reshape(view.shape)
+        if self.atomic is not None:
+            result = COMBINE[self.atomic](view, result)
         if access.layered:
             _write_in_order(view, result, access.lanes)
         elif access.lanes is None:

@@ -29,8 +29,8 @@ class Registers:
     """Special registers of one core that instructions read. Values travel with the instruction at issue."""
 
     __slots__ = (
-        "counter_mode", "deq_scale", "hf32", "hf32_toward_zero", "load_boundary", "load_padding", "load_repeat",
-        "mask_high", "mask_low", "pad_value", "quant_scalar", "vector",
+        "atomic_operation", "atomic_type", "counter_mode", "deq_scale", "hf32", "hf32_toward_zero", "load_boundary",
+        "load_padding", "load_repeat", "mask_high", "mask_low", "pad_value", "quant_scalar", "vector",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -49,6 +49,8 @@ class Registers:
         self.load_repeat = (1, 0, 0)  # of 3D loads: times, stride, mode
         self.quant_scalar = 0  # of data_copy out of L0C
         self.deq_scale: Any = None  # of set_deq_scale
+        self.atomic_operation = "add"  # of stores into GM; see isa.atomic
+        self.atomic_type: Any = None  # None: stores are plain
         self.vector = np.zeros(64, np.uint8)  # what pipe V itself writes: see isa.vector.special
 
     def key(self) -> tuple[int, int, bool]:
@@ -135,6 +137,11 @@ class EagerStream:
 
     def issue(self, call: Call, depth: int = 0) -> None:
         """Execute the instruction."""
+        registers = self.registers
+        if registers.atomic_type is not None:
+            from isa.atomic import as_atomic  # noqa: PLC0415  which needs the stream for its faults
+
+            call = as_atomic(call, registers.atomic_operation, registers.atomic_type)
         self.issued.append(call)
         with np.errstate(all="ignore"):
             call.retire(self.memories, call.start(self.memories))

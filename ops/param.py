@@ -67,6 +67,25 @@ def int32_list(name: str, value: Any) -> tuple[int, ...]:
     return tuple(_int32(f"{name}[{i}]", entry) for i, entry in enumerate(value))
 
 
+def int32(name: str, value: Any) -> int:
+    """Read an int32."""
+    return _int32(name, value)
+
+
+def number(name: str, value: Any) -> float:
+    """Read a number that the library keeps as a float32."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        _refuse(f"{name} is {value!r}; it is a number")
+    return float(value)
+
+
+def text(name: str, value: Any) -> str:
+    """Read a text."""
+    if not isinstance(value, str):
+        _refuse(f"{name} is {value!r}; it is a text")
+    return value
+
+
 def reserved(size: int) -> Reader:
     """Return the reader of a reserved array of `size` bytes; a shorter list is filled up with zeros."""
 

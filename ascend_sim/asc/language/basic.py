@@ -16,6 +16,13 @@ from ascend_sim.lang.system import (
     get_system_cycle,
     get_task_ratio,
 )
+from isa.atomic import (
+    set_atomic_add,
+    set_atomic_max,
+    set_atomic_min,
+    set_atomic_none,
+    set_atomic_type,
+)
 from isa.cube import (
     mmad,
     set_hf32_mode,
@@ -261,6 +268,11 @@ __all__ = [
     "rsqrt",
     "scatter",
     "select",
+    "set_atomic_add",
+    "set_atomic_max",
+    "set_atomic_min",
+    "set_atomic_none",
+    "set_atomic_type",
     "set_cmp_mask",
     "set_deq_scale",
     "set_fix_pipe_pre_quant_flag",
