@@ -18,13 +18,29 @@ When several things happen to a pipe in one cycle, the cycle is named by the fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ascend_sim.errors import SimulatorBug
-from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Parts, Stall
+from ascend_sim.report.columns import (
+    CAUSE_CODE,
+    CAUSES,
+    SUB_CAUSES,
+    SUB_CODE,
+    Columns,
+    Ints,
+    Numbers,
+    columns_of,
+)
+from ascend_sim.report.segments import ITEM, STALL, Segments, gaps, join, layer, paint
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
 from isa.types import PIPES_OF, Pipe
+
+_BUSY, _MEMORY, _IDLE = (CAUSE_CODE[cause] for cause in (Cause.BUSY, Cause.MEMORY, Cause.IDLE))
 
 
 @dataclass(slots=True)
@@ -33,7 +49,8 @@ class Segment:
 
     `sub` refines `Cause.MEMORY`. `origin` is what stands behind the segment: the instruction, the wait
     or the barrier, the scalar unit's stall; for `Cause.SCALAR` the next item of the pipe, which was not
-    issued yet; None where nothing does (launch, tail, idle, a busy scalar unit).
+    issued yet; on the scalar unit what it issued at the end of it; None where nothing does (launch, tail,
+    idle).
     """
 
     start: int
@@ -45,11 +62,37 @@ class Segment:
 
 @dataclass(slots=True)
 class CoreLedger:
-    """The ledger of one core: for each pipe its segments in order and its items in program order."""
+    """The ledger of one core: for each pipe its segments in order and its items in program order.
+
+    `rows` are the pipe's items as rows of `columns`, `segments` the same as `pipes` in columns.
+    """
 
     core: CoreLog
-    pipes: dict[Pipe, list[Segment]]
-    items: dict[Pipe, list[Item]]
+    columns: Columns
+    segments: dict[Pipe, Segments]
+    rows: dict[Pipe, Ints]
+
+    @property
+    def pipes(self) -> dict[Pipe, list[Segment]]:
+        """The segments of each pipe as objects."""
+        return {pipe: list(self.spans(pipe)) for pipe in self.segments}
+
+    def spans(self, pipe: Pipe) -> Iterator[Segment]:
+        """Yield the segments of one pipe."""
+        own = self.segments[pipe]
+        things = (None, self.core.items, self.core.stalls)
+        for start, end, cause, sub, behind, row in zip(
+            own.start.tolist(), own.end.tolist(), own.cause.tolist(), own.sub.tolist(),
+            own.behind.tolist(), own.row.tolist(), strict=True,
+        ):  # fmt: skip
+            source = things[behind]
+            origin = None if source is None else source[row]
+            yield Segment(start, end, CAUSES[cause], SUB_CAUSES[sub], origin)
+
+    def items(self, pipe: Pipe) -> Iterator[Item]:
+        """Yield the items of one pipe in program order."""
+        items = self.core.items
+        return (items[row] for row in self.rows[pipe].tolist())
 
 
 PipeTotals = dict[str, Any]
@@ -65,49 +108,56 @@ Totals = dict[str, dict[str, PipeTotals]]
 """`{core name: {pipe name: PipeTotals}}`, cores in the log's order, pipes in the order of `Pipe`."""
 
 
-def build_ledger(log: Log) -> list[CoreLedger]:
-    """Return the ledger of every core of `log`.
+def ledgers(log: Log) -> Iterator[CoreLedger]:
+    """Yield the ledger of one core of `log` after the other: a large log is never held whole.
 
     A log that breaks off (an item without a start or an end) is read as if the core's end cut it.
     Raises `SimulatorBug` where the segments of a pipe do not tile the run, or an item's parts the item.
     """
     last_end = max((_end_of(core, log) for core in log.cores), default=0)
-    return [_core_ledger(core, log, last_end) for core in log.cores]
+    names, calls = Numbers(), Numbers(id)
+    for core in log.cores:
+        yield _core_ledger(core, columns_of(core, names, calls), log, last_end)
+
+
+def build_ledger(log: Log) -> list[CoreLedger]:
+    """Return the ledger of every core of `log`; see `ledgers`."""
+    return list(ledgers(log))
 
 
 def pipe_totals(log: Log, ledger: list[CoreLedger] | None = None) -> Totals:
     """Return the totals of every pipe of every core; `ledger` saves building it again."""
-    ledger = build_ledger(log) if ledger is None else ledger
     return {
-        entry.core.name: {
-            pipe.name: _totals(segments, entry.items[pipe], log.cycles)
-            for pipe, segments in entry.pipes.items()
-        }
-        for entry in ledger
+        entry.core.name: core_totals(entry, log.cycles)
+        for entry in (ledgers(log) if ledger is None else ledger)
     }
+
+
+def core_totals(entry: CoreLedger, cycles: int) -> dict[str, PipeTotals]:
+    """Return the totals of every pipe of one core."""
+    return {pipe.name: _totals(entry, pipe, cycles) for pipe in entry.segments}
 
 
 def stall_totals(totals: Totals) -> dict[str, int]:
     """Return cycles by cause, summed over all pipes of all cores; every cause is there, busy too."""
-    sums = {cause.value: 0 for cause in Cause}
-    for pipes in totals.values():
-        for entry in pipes.values():
-            for cause, cycles in entry["causes"].items():
-                sums[cause] += cycles
-    return sums
+    return _sums([cause.value for cause in Cause], "causes", totals)
 
 
 def memory_totals(totals: Totals) -> dict[str, int]:
     """Return cycles by sub-cause of `memory`, summed over all pipes of all cores."""
-    sums = {cause.value: 0 for cause in MemoryCause}
+    return _sums([cause.value for cause in MemoryCause], "memory", totals)
+
+
+def _sums(names: list[str], what: str, totals: Totals) -> dict[str, int]:
+    sums = dict.fromkeys(names, 0)
     for pipes in totals.values():
         for entry in pipes.values():
-            for cause, cycles in entry["memory"].items():
-                sums[cause] += cycles
+            for name, cycles in entry[what].items():
+                sums[name] += cycles
     return sums
 
 
-_OCCUPIED = (Cause.BUSY, Cause.MEMORY, Cause.BANK_CONFLICT)
+_OCCUPIED = [CAUSE_CODE[cause] for cause in (Cause.BUSY, Cause.MEMORY, Cause.BANK_CONFLICT)]
 
 
 def overlap_cycles(ledger: list[CoreLedger]) -> dict[str, int]:
@@ -117,42 +167,55 @@ def overlap_cycles(ledger: list[CoreLedger]) -> dict[str, int]:
     """
     result = {"none": 0, "one": 0, "several": 0}
     for entry in ledger:
-        changes: dict[int, int] = {}
-        for pipe, segments in entry.pipes.items():
-            if pipe is Pipe.S:
-                continue
-            for segment in segments:
-                if segment.cause in _OCCUPIED:
-                    changes[segment.start] = changes.get(segment.start, 0) + 1
-                    changes[segment.end] = changes.get(segment.end, 0) - 1
-        active, last = 0, entry.core.start
-        for time in [*sorted(changes), entry.core.end]:
-            result["none" if active == 0 else "one" if active == 1 else "several"] += time - last
-            active, last = active + changes.get(time, 0), time
+        add_overlap(entry, result)
     return result
 
 
-def _totals(segments: list[Segment], items: list[Item], cycles: int) -> PipeTotals:
-    by_cause = dict.fromkeys(Cause, 0)
-    by_sub = dict.fromkeys(MemoryCause, 0)
-    for segment in segments:
-        length = segment.end - segment.start
-        by_cause[segment.cause] += length
-        if segment.sub is not None:
-            by_sub[segment.sub] += length
-    busy, idle = by_cause[Cause.BUSY], by_cause[Cause.IDLE]
+def add_overlap(entry: CoreLedger, result: dict[str, int]) -> None:
+    """Add one core's overlap to `result`; see `overlap_cycles`."""
+    times, steps = [np.array([entry.core.start, entry.core.end])], [np.zeros(2, np.int64)]
+    for pipe, segments in entry.segments.items():
+        if pipe is not Pipe.S:
+            taken = segments.only(np.isin(segments.cause, _OCCUPIED))
+            times += [taken.start, taken.end]
+            steps += [np.ones(len(taken), np.int64), -np.ones(len(taken), np.int64)]
+    time, step = np.concatenate(times), np.concatenate(steps)
+    order = np.argsort(time, kind="stable")
+    time, active = time[order], np.cumsum(step[order])
+    lengths = np.diff(time)
+    for name, which in (("none", active == 0), ("one", active == 1), ("several", active > 1)):
+        result[name] += int(lengths[which[:-1]].sum())
+
+
+def _totals(entry: CoreLedger, pipe: Pipe, cycles: int) -> PipeTotals:
+    segments, rows = entry.segments[pipe], entry.rows[pipe]
+    by_cause = _by_code(segments.cause, segments.length, len(CAUSES))
+    by_sub = _by_code(segments.sub, segments.length, len(SUB_CAUSES))
+    busy, idle = by_cause[_BUSY], by_cause[_IDLE]
     return {
         "busy": busy,
         "wait": cycles - busy - idle,
         "idle": idle,
-        "occupied": busy + by_cause[Cause.MEMORY],
-        "instructions": sum(1 for item in items if item.kind is Kind.INSTRUCTION),
-        "items": len(items),
-        "bytes": sum(item.bytes for item in items),
+        "occupied": busy + by_cause[_MEMORY],
+        "instructions": int(np.count_nonzero(entry.columns["kind"][rows] == Kind.INSTRUCTION)),
+        "items": len(rows),
+        "bytes": int(entry.columns["bytes"][rows].sum()),
         "utilization": round(busy / cycles, 6) if cycles else 0.0,
-        "causes": {cause.value: count for cause, count in by_cause.items() if count},
-        "memory": {cause.value: count for cause, count in by_sub.items() if count},
+        "causes": {
+            cause.value: count for cause, count in zip(CAUSES, by_cause, strict=True) if count
+        },
+        "memory": {
+            sub.value: count
+            for sub, count in zip(SUB_CAUSES, by_sub, strict=True)
+            if count and sub is not None
+        },
     }
+
+
+def _by_code(codes: NDArray[np.uint8], cycles: Ints, count: int) -> list[int]:
+    """Return the sum of cycles for each code. Exact: sums of a run stay far below 2^53."""
+    sums: list[int] = np.bincount(codes, cycles, count).astype(np.int64).tolist()
+    return sums
 
 
 def _end_of(core: CoreLog, log: Log) -> int:
@@ -160,217 +223,173 @@ def _end_of(core: CoreLog, log: Log) -> int:
     return core.end if core.end > 0 else log.cycles
 
 
-def _core_ledger(core: CoreLog, log: Log, last_end: int) -> CoreLedger:
-    items: dict[Pipe, list[Item]] = {pipe: [] for pipe in PIPES_OF[core.kind]}
-    for item in core.items:
-        if item.pipe not in items:
-            raise SimulatorBug(
-                f"{core.name} has no pipe {item.pipe.name}, but {item!r} is logged on it"
-            )
-        items[item.pipe].append(item)
-    end = _end_of(core, log)
-    frame = _frame(core, end, last_end, log.cycles)
-    stalls = [Segment(stall.start, stall.end, stall.cause, None, stall) for stall in core.stalls]
-    stalls = _disjoint(sorted(stalls, key=_start))
-    pipes: dict[Pipe, list[Segment]] = {}
-    for pipe, own in items.items():
+def _core_ledger(core: CoreLog, columns: Columns, log: Log, last_end: int) -> CoreLedger:
+    rows = {pipe: np.flatnonzero(columns["pipe"] == pipe) for pipe in PIPES_OF[core.kind]}
+    if sum(map(len, rows.values())) != len(columns):
+        stray = int(np.flatnonzero(~np.isin(columns["pipe"], list(rows)))[0])
+        raise SimulatorBug(
+            f"{core.name} has no pipe {Pipe(columns['pipe'][stray]).name}, but {core.items[stray]!r} "
+            "is logged on it"
+        )
+    end, cycles = _end_of(core, log), log.cycles
+    frame = _frame(core, end, last_end, cycles)
+    stopped = columns.stalls
+    stalls = layer(
+        stopped["start"],
+        stopped["end"],
+        stopped["cause"],
+        behind=STALL,
+        row=np.arange(len(stopped)),
+    )
+    stalls = stalls.sorted().disjoint()
+    segments: dict[Pipe, Segments] = {}
+    for pipe, own in rows.items():
         if pipe is Pipe.S:
-            own_time = [Segment(core.start, end, Cause.BUSY)] if end > core.start else []
-            segments = _overlay(_overlay(frame, stalls), own_time)
-        elif own:
-            segments = _queue_ledger(own, end, frame, stalls, log.cycles)
+            painted = paint([frame, stalls, *_issuing(columns, core.start, end)])
+        elif len(own):
+            painted = _queue_ledger(core, columns, own, end, frame, stalls, cycles)
         else:
-            segments = [Segment(0, log.cycles, Cause.IDLE)] if log.cycles else []
-        pipes[pipe] = segments
-        _check_tiling(segments, log.cycles, f"{core.name}.{pipe.name}")
-    return CoreLedger(core, pipes, items)
+            painted = layer([0], [cycles], Cause.IDLE)
+        segments[pipe] = painted
+        _check_tiling(painted, cycles, f"{core.name}.{pipe.name}")
+    return CoreLedger(core, columns, segments, rows)
 
 
-def _frame(core: CoreLog, end: int, last_end: int, cycles: int) -> list[Segment]:
+def _issuing(columns: Columns, start: int, end: int) -> list[Segments]:
+    """Return the scalar unit's own time, each cycle with the item that it was spent to issue or execute."""
+    own = columns["pipe"] == Pipe.S
+    done = np.where(own, columns["end"], columns["issue"])
+    rows = np.flatnonzero((done >= start) & (done <= end))
+    rows = rows[np.argsort(done[rows], kind="stable")]
+    begins = np.concatenate([[start], done[rows][:-1]]) if len(rows) else np.empty(0, np.int64)
+    issued = layer(begins, done[rows], Cause.BUSY, behind=ITEM, row=rows)
+    return [issued, layer([start], [end], Cause.BUSY)]
+
+
+def _frame(core: CoreLog, end: int, last_end: int, cycles: int) -> Segments:
     """Return the stretches in which the core's own programs do not run."""
-    launch, frame, position = Cause.LAUNCH, [], 0
+    launch: list[tuple[int, int]] = []
+    position = 0
     for _, block_start, block_end in sorted(core.blocks, key=lambda block: block[1]):
-        if block_start > position:
-            frame.append(Segment(position, block_start, launch))
+        launch.append((position, block_start))
         position = max(position, block_end if block_end >= 0 else end)
     if not core.blocks:
-        frame.append(Segment(0, core.start, launch))
-    frame.append(Segment(end, last_end, Cause.TAIL))
-    frame.append(Segment(max(end, last_end), cycles, launch))
-    return [segment for segment in frame if segment.end > segment.start]
+        launch.append((0, core.start))
+    around = np.array([*launch, (max(end, last_end), cycles)], np.int64)
+    return join(
+        [layer(around[:, 0], around[:, 1], Cause.LAUNCH), layer([end], [last_end], Cause.TAIL)]
+    ).sorted()
 
 
 def _queue_ledger(
-    items: list[Item], end: int, frame: list[Segment], stalls: list[Segment], cycles: int
-) -> list[Segment]:
+    core: CoreLog, columns: Columns, rows: Ints, end: int, frame: Segments, stalls: Segments,
+    cycles: int,
+) -> Segments:  # fmt: skip
     """Return the segments of a pipe that is fed through a queue."""
-    busy, delayed = _instruction_layers(items, end)
-    known = _overlay(_overlay(_overlay(busy, delayed), frame), _wait_layer(items, end))
-    last = max(item.end if item.end >= 0 else end for item in items)
-    unissued = list(_gaps(known, min(last, cycles)))
-    filled = _overlay(known, _overlay(_clip(stalls, unissued), unissued))
-    return _overlay(filled, [Segment(0, cycles, Cause.IDLE)])
+    busy, delayed = _instruction_layers(core, columns, rows, end)
+    known = paint([busy, delayed, frame, _wait_layer(columns, rows, end)])
+    ends = columns["end"][rows]
+    last = min(int(np.where(ends >= 0, ends, end).max()), cycles)
+    start, until, behind = gaps(known, last)
+    unissued = layer(start, until, Cause.SCALAR)
+    follows = behind < len(known)
+    unissued.behind[follows] = known.behind[behind[follows]]
+    unissued.row[follows] = known.row[behind[follows]]
+    stalls = stalls.only(stalls.start < last)
+    stalls.end = np.minimum(stalls.end, last)
+    return paint([known, stalls, unissued, layer([0], [cycles], Cause.IDLE)])
 
 
-def _instruction_layers(items: list[Item], core_end: int) -> tuple[list[Segment], list[Segment]]:
+def _instruction_layers(
+    core: CoreLog, columns: Columns, rows: Ints, core_end: int
+) -> tuple[Segments, Segments]:
     """Return what the instructions are busy with, and what delays them, each free of overlaps."""
-    busy: list[Segment] = []
-    delayed: list[Segment] = []
-    covered = 0
-    started = [item for item in items if item.kind is Kind.INSTRUCTION and item.start >= 0]
-    started.sort(key=_start)
-    for item in started:
-        end = item.end if item.end >= 0 else max(core_end, item.start)
-        parts = item.parts  # the machine may make them only now, so ask once
-        if parts is None:
-            busy.append(Segment(item.start, end, Cause.BUSY, None, item))
-        else:
-            position = item.start
-            for cause, sub, part_end in _complete(item, parts, end):
-                if part_end <= position:
-                    continue
-                if cause is Cause.BUSY:
-                    busy.append(Segment(position, part_end, cause, None, item))
-                elif part_end > covered:
-                    delayed.append(Segment(max(position, covered), part_end, cause, sub, item))
-                position = part_end
-        covered = max(covered, end)
-    busy.sort(key=_start)
-    return _disjoint(busy), delayed
+    rows = rows[(columns["kind"][rows] == Kind.INSTRUCTION) & (columns["start"][rows] >= 0)]
+    rows = rows[np.argsort(columns["start"][rows], kind="stable")]
+    start, open_end = columns["start"][rows], columns["end"][rows]
+    end = np.where(open_end >= 0, open_end, np.maximum(core_end, start))
+    # Delays of an instruction count from where its predecessors have ended.
+    covered = np.concatenate([[0], np.maximum.accumulate(end)[:-1]]) if len(rows) else end
+    place = np.full(len(columns), -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    parts = columns.parts[place[columns.parts["item"]] >= 0]
+    owner = place[parts["item"]]
+    whole = np.ones(len(rows), bool)
+    whole[owner] = False
+    pieces = [layer(start[whole], end[whole], Cause.BUSY, behind=ITEM, row=rows[whole])]
+    if len(parts):
+        order = np.argsort(owner, kind="stable")
+        pieces += _pieces(core, parts[order], owner[order], rows, start, end, open_end)
+    every = join(pieces)
+    position = place[every.row]
+    is_busy = every.cause == _BUSY
+    delayed = every.only(~is_busy)
+    delayed.start = np.maximum(delayed.start, covered[position[~is_busy]])
+    delayed = delayed.only(delayed.end > delayed.start)
+    return every.only(is_busy).sorted().disjoint(), delayed.sorted().disjoint()
 
 
-def _complete(item: Item, parts: Parts, end: int) -> Parts:
-    """Return the item's parts, completed where they end early.
+def _pieces(
+    core: CoreLog, parts: NDArray[Any], owner: Ints, rows: Ints, start: Ints, end: Ints,
+    open_end: Ints,
+) -> list[Segments]:  # fmt: skip
+    """Return the parts of instructions as segments, completed where they end early.
 
-    Of an item that the run cut off, the rest counts as busy; of one that had to wait for an older one to
-    retire first, as latency (it is the older one that names those cycles).
+    Of an instruction that the run cut off, the rest counts as busy; of one that had to wait for an older one
+    to retire first, as latency (it is the older one that names those cycles).
     """
-    last = parts[-1][2] if parts else item.start
-    if last == end:
-        return parts
-    if last > end:
-        raise SimulatorBug(f"the parts of {item!r} end at cycle {last}, the item at cycle {end}")
-    if item.end < 0:
-        return (*parts, (Cause.BUSY, None, end))
-    return (*parts, (Cause.MEMORY, MemoryCause.LATENCY, end))
+    # The parts of each instruction follow one another: its own offset keeps them from the next one's.
+    span = int(max(end.max(), parts["end"].max())) + 1
+    reach = np.maximum.accumulate(parts["end"] + owner * span) - owner * span
+    first = np.diff(owner, prepend=-1) != 0
+    begin = np.where(first, start[owner], np.roll(reach, 1))
+    last = np.append(first[1:], True)
+    over = np.flatnonzero(last & (reach > end[owner]))
+    if len(over):
+        item = core.items[int(rows[owner[over[0]]])]
+        raise SimulatorBug(
+            f"the parts of {item!r} end at cycle {reach[over[0]]}, the item at cycle {end[owner[over[0]]]}"
+        )
+    own = layer(begin, parts["end"], parts["cause"], sub=parts["sub"], behind=ITEM, row=rows[owner])
+    ends = owner[last]
+    cut = open_end[ends] < 0
+    rest = layer(
+        reach[last], end[ends], np.where(cut, _BUSY, _MEMORY).astype(np.uint8),
+        sub=np.where(cut, 0, SUB_CODE[MemoryCause.LATENCY]).astype(np.uint8),
+        behind=ITEM, row=rows[ends],
+    )  # fmt: skip
+    return [own, rest]
 
 
-def _wait_layer(items: list[Item], core_end: int) -> list[Segment]:
+def _wait_layer(columns: Columns, rows: Ints, core_end: int) -> Segments:
     """Return the stretches in which a flag or barrier held the pipe, free of overlaps."""
-    waits: list[Segment] = []
-    for item in items:
-        if item.kind is Kind.INSTRUCTION:
-            continue
-        if item.head >= 0 and item.kind is not Kind.SET_FLAG:
-            # A wait that is released as the core ends (a flag takes cycles to be seen) ends with it.
-            release = min(item.start, core_end) if item.start >= 0 else core_end
-            if release > item.head:
-                waits.append(Segment(item.head, release, _wait_cause(item), None, item))
-        accept = min(item.accept, core_end)
-        if accept > item.start >= 0:
-            # A set takes effect when all before it has landed, and a cycle of its own.
-            waits.append(Segment(item.start, accept, _wait_cause(item), None, item))
-    waits.sort(key=_start)
-    return _disjoint(waits)
+    rows = rows[columns["kind"][rows] != Kind.INSTRUCTION]
+    kind, cause = columns["kind"][rows], columns["cause"][rows]
+    head, start, accept = (columns[name][rows] for name in ("head", "start", "accept"))
+    # `flag`, every item's default, is no cause that a barrier can have.
+    own = (kind == Kind.BARRIER) & (cause == CAUSE_CODE[Cause.FLAG])
+    cause = np.where(own, CAUSE_CODE[Cause.BARRIER], cause).astype(np.uint8)
+    # A wait that is released as the core ends (a flag takes cycles to be seen) ends with it.
+    release = np.minimum(np.where(start >= 0, start, core_end), core_end)
+    holds = (head >= 0) & (kind != Kind.SET_FLAG)
+    held = layer(head[holds], release[holds], cause[holds], behind=ITEM, row=rows[holds])
+    # A set takes effect when all before it has landed, and a cycle of its own.
+    begun = start >= 0
+    until = np.minimum(accept, core_end)[begun]
+    stepping = layer(start[begun], until, cause[begun], behind=ITEM, row=rows[begun])
+    both = join([held, stepping])
+    # An item's wait comes before its step, and both before the next item's.
+    return both.only(np.argsort(both.row, kind="stable")).sorted().disjoint()
 
 
-def _wait_cause(item: Item) -> Cause:
-    """Return the item's cause; `flag`, every item's default, is no cause that a barrier can have."""
-    if item.kind is Kind.BARRIER and item.cause is Cause.FLAG:
-        return Cause.BARRIER
-    return item.cause
-
-
-def _start(entry: Segment | Item) -> int:
-    return entry.start
-
-
-def _disjoint(segments: Iterable[Segment]) -> list[Segment]:
-    """Return the segments (sorted by start), each without what an earlier one covers."""
-    result: list[Segment] = []
-    covered = 0
-    for segment in segments:
-        if segment.end <= covered:
-            continue
-        segment.start = max(segment.start, covered)
-        if segment.end > segment.start:
-            result.append(segment)
-            covered = segment.end
-    return result
-
-
-def _piece(segment: Segment, start: int, end: int) -> Segment:
-    if start == segment.start and end == segment.end:
-        return segment
-    return Segment(start, end, segment.cause, segment.sub, segment.origin)
-
-
-def _overlay(top: list[Segment], under: list[Segment]) -> list[Segment]:
-    """Return `top` and whatever of `under` it leaves free; both are sorted and free of overlaps."""
-    if not top or not under:
-        return top or under
-    merged: list[Segment] = []
-    index, count = 0, len(top)
-    for segment in under:
-        position, end = segment.start, segment.end
-        while index < count and top[index].end <= position:
-            merged.append(top[index])
-            index += 1
-        while index < count and top[index].start < end:
-            cover = top[index]
-            if cover.start > position:
-                merged.append(_piece(segment, position, cover.start))
-            position = cover.end
-            if position >= end:
-                break  # `cover` may reach into the next segment: keep it for that one
-            merged.append(cover)
-            index += 1
-        if position < end:
-            merged.append(_piece(segment, position, end))
-    merged.extend(top[index:])
-    return merged
-
-
-def _gaps(segments: list[Segment], end: int) -> Iterator[Segment]:
-    """Yield what is free in [0, end), as time in which nothing was issued; origin: what came next."""
-    position = 0
-    for segment in segments:
-        if segment.start > position:
-            if position >= end:
-                return
-            following = segment.origin
-            yield Segment(position, min(segment.start, end), Cause.SCALAR, None, following)
-        position = segment.end
-    if position < end:
-        yield Segment(position, end, Cause.SCALAR)
-
-
-def _clip(segments: list[Segment], windows: list[Segment]) -> list[Segment]:
-    """Return what of `segments` lies inside `windows`; both are sorted and free of overlaps."""
-    inside: list[Segment] = []
-    index, count = 0, len(segments)
-    for window in windows:
-        while index < count and segments[index].end <= window.start:
-            index += 1
-        scan = index
-        while scan < count and segments[scan].start < window.end:
-            segment = segments[scan]
-            inside.append(
-                _piece(segment, max(segment.start, window.start), min(segment.end, window.end))
-            )
-            scan += 1
-        index = max(index, scan - 1)
-    return inside
-
-
-def _check_tiling(segments: list[Segment], cycles: int, name: str) -> None:
-    position = 0
-    for segment in segments:
-        if segment.start != position or segment.end <= position:
-            raise SimulatorBug(
-                f"the ledger of {name} does not tile: cycle {position} is followed by "
-                f"{segment.cause.value} from {segment.start} to {segment.end}"
-            )
-        position = segment.end
+def _check_tiling(segments: Segments, cycles: int, name: str) -> None:
+    position = int(segments.end[-1]) if len(segments) else 0
     if position != cycles:
         raise SimulatorBug(f"the ledger of {name} ends at cycle {position}, the run at {cycles}")
+    loose = np.flatnonzero(segments.start != np.concatenate([[0], segments.end[:-1]]))
+    if len(loose):
+        after = int(segments.end[loose[0] - 1]) if loose[0] else 0
+        raise SimulatorBug(
+            f"the ledger of {name} does not tile: nothing explains the cycles from {after} to "
+            f"{int(segments.start[loose[0]])}"
+        )

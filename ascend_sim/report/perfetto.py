@@ -92,7 +92,7 @@ def _events(log: Log, ledger: list[CoreLedger]) -> Iterator[str]:
         yield _named("process_name", pid, 0, f'"name":{json.dumps(entry.core.name)}')
         yield _named("process_sort_index", pid, 0, f'"sort_index":{pid}')
         yield from _block_track(entry.core, pid, log.cycles, clock)
-        for pipe in entry.pipes:
+        for pipe in entry.segments:
             lanes = _lanes(_slices(entry, pipe, codes, details, arrows, log.cycles))
             yield from _pipe_tracks(lanes, pipe, pid, clock)
             if pipe is not Pipe.S:
@@ -150,7 +150,7 @@ def _slices(
 ) -> list[_Slice]:  # fmt: skip
     """Return the pipe's instructions and its waits, sorted by start."""
     slices = []
-    for item in entry.items[pipe]:
+    for item in entry.items(pipe):
         if item.kind is Kind.INSTRUCTION and item.start >= 0:
             end = item.end if item.end >= item.start else cycles
             args = _instruction_args(item, end, codes, details)
@@ -162,7 +162,7 @@ def _slices(
             end = max(item.start, item.head + 1)
             args = f'{{"code":{_code(item.site, codes)},"inserted_by":"auto_sync"}}'
             slices.append(_Slice(item.head, end, f"inserted: {item.name}", "good", args))
-    for segment in entry.pipes[pipe]:
+    for segment in entry.spans(pipe):
         colour = _COLOUR.get(segment.cause)
         if colour is not None:
             args = _wait_args(segment, codes)
@@ -262,7 +262,7 @@ def _queue_counter(
 ) -> Iterator[str]:
     """Yield the most items that were issued and not yet begun, in each of up to 2,000 stretches."""
     changes: dict[int, int] = {}
-    for item in entry.items[pipe]:
+    for item in entry.items(pipe):
         if item.issue >= 0:
             begun = item.start if item.start >= item.issue else log.cycles
             changes[item.issue] = changes.get(item.issue, 0) + 1

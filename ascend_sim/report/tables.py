@@ -6,7 +6,7 @@ Times are core cycles since the launch; a field that does not apply is empty.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from ascend_sim.config import Chip
@@ -156,8 +156,8 @@ def write_stalls(
     writer.writerow(STALL_COLUMNS)
     places = _places(log.sites)
     for entry in build_ledger(log) if ledger is None else ledger:
-        for pipe, segments in entry.pipes.items():
-            for row in _stall_rows(segments, places):
+        for pipe in entry.segments:
+            for row in _stall_rows(entry.spans(pipe), places):
                 writer.writerow([entry.core.name, pipe.name, *row])
 
 
@@ -165,7 +165,7 @@ StallKey = tuple[str, str, str, int | str, str, str, int | str]
 
 
 def _stall_rows(
-    segments: list[Segment], places: list[tuple[str, int]]
+    segments: Iterable[Segment], places: list[tuple[str, int]]
 ) -> Iterator[tuple[str | int, ...]]:
     sums: dict[StallKey, list[int]] = {}
     for segment in segments:

@@ -1,0 +1,173 @@
+"""A core's items as columns: what reports on millions of items compute with.
+
+`columns_of` makes them of the items of a live run; a log that was read back from disk has them already.
+Both hold the same numbers, so a report made of columns does not know where its log came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ascend_sim.trace import Cause, CoreLog, Item, MemoryCause, Stall
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+CAUSES = tuple(Cause)
+SUB_CAUSES = (None, *MemoryCause)
+CAUSE_CODE = {cause: code for code, cause in enumerate(CAUSES)}
+SUB_CODE = {sub: code for code, sub in enumerate(SUB_CAUSES)}
+"""Causes and sub-causes as numbers, in the order of their definition; no sub-cause is 0."""
+
+TIMES = ("issue", "head", "start", "accept", "end")
+COUNTS = ("bytes", "work")
+
+ITEM = np.dtype(
+    [(name, "<i8") for name in (*TIMES, *COUNTS)]
+    + [
+        ("index", "<i4"),  # program order on its core
+        ("site", "<i4"),
+        ("call", "<i4"),  # number of the bound instruction, -1: none
+        ("partner_core", "<i4"),  # of a wait: where the set is that released it, -1: none
+        ("partner", "<i4"),  # and its place in program order there
+        ("name", "<u2"),
+        ("phase", "<u2"),
+        ("event_id", "<i2"),
+        ("event", "i1"),  # -1: none
+        ("mode", "i1"),
+        ("pipe", "u1"),
+        ("kind", "u1"),
+        ("cause", "u1"),
+        ("inserted", "u1"),
+        ("latency", "<i4"),  # of a transfer: from its last byte's way through the port to its end
+        ("began", "<i8"),  # of a transfer: when its bytes began to move, -1: no transfer
+    ]
+)
+"""One item as a record; the fields mean what those of `ascend_sim.trace.Item` do."""
+
+PART = np.dtype([("item", "<i4"), ("cause", "u1"), ("sub", "u1"), ("end", "<i8")])
+"""What an item's cycles were spent on, in order; `item` is the item's row."""
+
+STALL = np.dtype([("start", "<i8"), ("end", "<i8"), ("site", "<i4"), ("cause", "u1")])
+"""A stretch in which the scalar unit stood still."""
+
+
+@dataclass(slots=True)
+class Columns:
+    """The items of one core in program order, their parts and the scalar unit's stalls."""
+
+    items: NDArray[Any]
+    parts: NDArray[Any]
+    stalls: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return one column of the items."""
+        column: NDArray[Any] = self.items[name]
+        return column
+
+    def row(self, index: int) -> int:
+        """Return the row of the item with this place in program order; -1 where it is not in the log."""
+        indices = self.items["index"]
+        if 0 <= index < len(indices) and indices[index] == index:
+            return index
+        row = int(np.searchsorted(indices, index))
+        return row if row < len(indices) and indices[row] == index else -1
+
+
+class Numbers:
+    """Numbers for things that many items share, in order of appearance."""
+
+    def __init__(self, key: Callable[[Any], Any] = lambda thing: thing) -> None:
+        self.things: list[Any] = []
+        self._key = key
+        self._known: dict[Any, int] = {}
+
+    def of(self, thing: Any) -> int:
+        """Return the number of a thing; None has -1."""
+        if thing is None:
+            return -1
+        key = self._key(thing)
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(self.things)
+            self.things.append(thing)
+        return number
+
+
+def columns_of(
+    core: CoreLog, names: Numbers | None = None, calls: Numbers | None = None
+) -> Columns:
+    """Return the columns of a core; `names` and `calls` number what the cores of a log share."""
+    stored = getattr(core, "columns", None)
+    if stored is not None:
+        return stored()  # type: ignore[no-any-return]
+    names = names or Numbers()
+    calls = calls or Numbers(id)
+    return Columns(
+        item_rows(core.items, names, calls), part_rows(core.items), stall_rows(core.stalls)
+    )
+
+
+def item_rows(items: Sequence[Item], names: Numbers, calls: Numbers) -> NDArray[Any]:
+    """Return items as records."""
+    rows = np.zeros(len(items), ITEM)
+    for name in (*TIMES, *COUNTS, "index", "site", "phase", "event_id", "mode", "pipe", "kind"):
+        rows[name] = _column(getattr(item, name) for item in items)
+    rows["inserted"] = _column(item.inserted for item in items)
+    rows["name"] = _column(names.of(item.name) for item in items)
+    rows["call"] = _column(calls.of(item.call) for item in items)
+    rows["event"] = _column(-1 if item.event is None else item.event for item in items)
+    rows["cause"] = _column(CAUSE_CODE[item.cause] for item in items)
+    rows["partner"] = rows["partner_core"] = rows["began"] = -1
+    for row, item in enumerate(items):
+        if item.partner is not None:
+            rows["partner_core"][row] = item.partner.core
+            rows["partner"][row] = item.partner.index
+        if len(item.spent) == _OF_A_TRANSFER:
+            rows["began"][row] = int(item.spent[0])
+            rows["latency"][row] = int(item.spent[1])
+    return rows
+
+
+_OF_A_TRANSFER = 6  # what the memory system leaves in `Item.spent`
+
+
+def _column(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, np.int64)
+
+
+def part_rows(items: Sequence[Item]) -> NDArray[Any]:
+    """Return the parts of all items that have any, as records."""
+    rows = []
+    for row, item in enumerate(items):
+        if item.detailed is not None:
+            for cause, sub, end in item.parts or ():
+                rows.append((row, CAUSE_CODE[cause], SUB_CODE[sub], end))
+    return np.array(rows, PART)
+
+
+def stall_rows(stalls: Sequence[Stall]) -> NDArray[Any]:
+    """Return the scalar unit's stalls as records."""
+    return np.array(
+        [(stall.start, stall.end, stall.site, CAUSE_CODE[stall.cause]) for stall in stalls], STALL
+    )
+
+
+def trips(columns: Columns) -> Ints:
+    """Return for each item how often its instruction was issued at its place before: the loop trip."""
+    key = columns["site"].astype(np.int64) * (1 << 16) + columns["name"]
+    order = np.argsort(key, kind="stable")
+    first = np.ones(len(key), bool)
+    first[1:] = key[order][1:] != key[order][:-1]
+    begins = np.flatnonzero(first)
+    trip = np.empty(len(key), np.int64)
+    trip[order] = np.arange(len(key)) - np.repeat(begins, np.diff([*begins, len(key)]))
+    return trip
