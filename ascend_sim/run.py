@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.errors import Finding, exit_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
 
     from ascend_sim.config import Chip
+    from ascend_sim.report.ledger import Ledger
     from ascend_sim.trace import Log
 
 
@@ -79,13 +82,26 @@ class Run:
         """Busy, wait and idle cycles, counts and bytes of each pipe of each core."""
         from ascend_sim.report.ledger import pipe_totals  # noqa: PLC0415  reports are made on demand
 
-        return pipe_totals(self.log)
+        return pipe_totals(self.log, self.ledger)
 
-    def stalls(self) -> dict[str, int]:
-        """Return cycles by cause, summed over pipes and cores; busy is among them."""
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Where every cycle of every pipe went; what the reports are made of."""
+        from ascend_sim.report.ledger import build_ledger  # noqa: PLC0415  reports are made on demand
+
+        return build_ledger(self.log)
+
+    def stalls(self, by: Iterable[str] | None = None) -> Any:
+        """Return cycles by cause, summed over pipes and cores; busy is among them.
+
+        With `by`, some of `core`, `pipe`, `cause`, `sub_cause`, `line`, `name`, `set_pipe`, `set_line`, `late`,
+        `trip`, `phase`: a list of rows with these keys, `cycles` and `count`, the largest first. They add up
+        to the cycles of all pipes. Raises `ConfigError` for a key that there is not.
+        """
         from ascend_sim.report.ledger import stall_totals  # noqa: PLC0415  reports are made on demand
+        from ascend_sim.report.stalls import stall_table  # noqa: PLC0415
 
-        return stall_totals(self.pipes)
+        return stall_totals(self.pipes) if by is None else stall_table(self.ledger, by)
 
     def set_numerics(self, numerics: dict[str, Any]) -> None:
         """Attach the comparison with a reference."""
@@ -109,7 +125,7 @@ class Run:
             "memory": self.memory,
             **self.extra,
         }
-        return build_summary(self.log, self.chip, self.findings, self.numerics, extra)
+        return build_summary(self.log, self.chip, self.findings, self.numerics, extra, self.ledger)
 
     def save(self, directory: str | None = None) -> Any:
         """Write the run folder and return its path."""

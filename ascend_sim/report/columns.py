@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ascend_sim.trace import Cause, CoreLog, Item, MemoryCause, Stall
+from ascend_sim.trace import Cause, CoreLog, Item, Log, MemoryCause, Stall
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -53,8 +53,10 @@ ITEM = np.dtype(
 PART = np.dtype([("item", "<i4"), ("cause", "u1"), ("sub", "u1"), ("end", "<i8")])
 """What an item's cycles were spent on, in order; `item` is the item's row."""
 
-STALL = np.dtype([("start", "<i8"), ("end", "<i8"), ("site", "<i4"), ("cause", "u1")])
-"""A stretch in which the scalar unit stood still."""
+STALL = np.dtype(
+    [("start", "<i8"), ("end", "<i8"), ("site", "<i4"), ("name", "<u2"), ("cause", "u1")]
+)
+"""A stretch in which the scalar unit stood still; `name` says what for."""
 
 
 @dataclass(slots=True)
@@ -102,18 +104,19 @@ class Numbers:
         return number
 
 
-def columns_of(
-    core: CoreLog, names: Numbers | None = None, calls: Numbers | None = None
-) -> Columns:
+def numbers_of(log: Log) -> tuple[Numbers, Numbers]:
+    """Return what numbers the names and the bound instructions of a log."""
+    stored = getattr(log, "numbers", None)
+    return stored if stored is not None else (Numbers(), Numbers(id))
+
+
+def columns_of(core: CoreLog, names: Numbers, calls: Numbers) -> Columns:
     """Return the columns of a core; `names` and `calls` number what the cores of a log share."""
     stored = getattr(core, "columns", None)
     if stored is not None:
         return stored()  # type: ignore[no-any-return]
-    names = names or Numbers()
-    calls = calls or Numbers(id)
-    return Columns(
-        item_rows(core.items, names, calls), part_rows(core.items), stall_rows(core.stalls)
-    )
+    items = core.items
+    return Columns(item_rows(items, names, calls), part_rows(items), stall_rows(core.stalls, names))
 
 
 def item_rows(items: Sequence[Item], names: Numbers, calls: Numbers) -> NDArray[Any]:
@@ -154,10 +157,14 @@ def part_rows(items: Sequence[Item]) -> NDArray[Any]:
     return np.array(rows, PART)
 
 
-def stall_rows(stalls: Sequence[Stall]) -> NDArray[Any]:
+def stall_rows(stalls: Sequence[Stall], names: Numbers) -> NDArray[Any]:
     """Return the scalar unit's stalls as records."""
     return np.array(
-        [(stall.start, stall.end, stall.site, CAUSE_CODE[stall.cause]) for stall in stalls], STALL
+        [
+            (stall.start, stall.end, stall.site, names.of(stall.detail), CAUSE_CODE[stall.cause])
+            for stall in stalls
+        ],
+        STALL,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TextIO
 from ascend_sim.config import Chip
 from ascend_sim.errors import ConfigError, Finding
 from ascend_sim.report.chrome import write_chrome_trace
-from ascend_sim.report.ledger import build_ledger
+from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.perfetto import write_perfetto_trace
 from ascend_sim.report.summary import finding_entry
 from ascend_sim.report.tables import write_instructions, write_pipes, write_stalls
@@ -45,6 +45,11 @@ class Reportable(Protocol):
     @property
     def findings(self) -> Sequence[Finding]:
         """What there is to tell the user."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where every cycle of every pipe went."""
         ...
 
     @property
@@ -115,7 +120,7 @@ def _is_summary(path: Path) -> bool:
 
 
 def _fill(folder: Path, run: Reportable) -> None:
-    log, chip, ledger = run.log, run.chip, build_ledger(run.log)
+    log, chip, ledger = run.log, run.chip, run.ledger
     keys = [field.name for field in fields(Finding)]
     entries = [finding_entry(finding, keys) for finding in run.findings]
     _write(folder / "summary.json", lambda stream: write_json(run.summary, stream))

@@ -18,7 +18,7 @@ When several things happen to a pipe in one cycle, the cycle is named by the fir
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,8 @@ from ascend_sim.report.columns import (
     SUB_CODE,
     Columns,
     Ints,
-    Numbers,
     columns_of,
+    numbers_of,
 )
 from ascend_sim.report.segments import ITEM, STALL, Segments, gaps, join, layer, paint
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
@@ -108,28 +108,34 @@ Totals = dict[str, dict[str, PipeTotals]]
 """`{core name: {pipe name: PipeTotals}}`, cores in the log's order, pipes in the order of `Pipe`."""
 
 
-def ledgers(log: Log) -> Iterator[CoreLedger]:
-    """Yield the ledger of one core of `log` after the other: a large log is never held whole.
+class Ledger(list[CoreLedger]):
+    """The ledgers of a log's cores, in the log's order, and the names and instructions that they number."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self.log = log
+        self.names, self.calls = numbers_of(log)
+
+
+def build_ledger(log: Log) -> Ledger:
+    """Return the ledger of every core of `log`.
 
     A log that breaks off (an item without a start or an end) is read as if the core's end cut it.
     Raises `SimulatorBug` where the segments of a pipe do not tile the run, or an item's parts the item.
     """
+    ledger = Ledger(log)
     last_end = max((_end_of(core, log) for core in log.cores), default=0)
-    names, calls = Numbers(), Numbers(id)
     for core in log.cores:
-        yield _core_ledger(core, columns_of(core, names, calls), log, last_end)
+        columns = columns_of(core, ledger.names, ledger.calls)
+        ledger.append(_core_ledger(core, columns, log, last_end))
+    return ledger
 
 
-def build_ledger(log: Log) -> list[CoreLedger]:
-    """Return the ledger of every core of `log`; see `ledgers`."""
-    return list(ledgers(log))
-
-
-def pipe_totals(log: Log, ledger: list[CoreLedger] | None = None) -> Totals:
+def pipe_totals(log: Log, ledger: Ledger | None = None) -> Totals:
     """Return the totals of every pipe of every core; `ledger` saves building it again."""
     return {
         entry.core.name: core_totals(entry, log.cycles)
-        for entry in (ledgers(log) if ledger is None else ledger)
+        for entry in (build_ledger(log) if ledger is None else ledger)
     }
 
 
@@ -160,7 +166,7 @@ def _sums(names: list[str], what: str, totals: Totals) -> dict[str, int]:
 _OCCUPIED = [CAUSE_CODE[cause] for cause in (Cause.BUSY, Cause.MEMORY, Cause.BANK_CONFLICT)]
 
 
-def overlap_cycles(ledger: list[CoreLedger]) -> dict[str, int]:
+def overlap_cycles(ledger: Iterable[CoreLedger]) -> dict[str, int]:
     """Return for how many cycles no, one, or several pipes of a core beside S were occupied, summed over cores.
 
     Occupied is busy or waiting for GM. Only the cores' own time counts, without launch and tail.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from ascend_sim.config import Chip
-from ascend_sim.report.ledger import CoreLedger, Segment, build_ledger
+from ascend_sim.report.ledger import CoreLedger, Ledger, Segment, build_ledger
 from ascend_sim.report.names import Details, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
@@ -39,7 +39,7 @@ _SAMPLES = 2000
 
 
 def write_perfetto_trace(
-    log: Log, chip: Chip, stream: TextIO, ledger: list[CoreLedger] | None = None
+    log: Log, chip: Chip, stream: TextIO, ledger: Ledger | None = None
 ) -> None:
     """Write the run to `stream`; `ledger` saves building it again."""
     ledger = build_ledger(log) if ledger is None else ledger

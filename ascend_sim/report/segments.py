@@ -98,7 +98,8 @@ def paint(layers: Sequence[Segments]) -> Segments:
 
     Each layer is sorted and free of overlaps; the result is, too.
     """
-    edges = np.unique(np.concatenate([part for one in layers for part in (one.start, one.end)]))
+    edges = np.sort(np.concatenate([part for one in layers for part in (one.start, one.end)]))
+    edges = edges[np.diff(edges, prepend=-1) > 0]
     begins = edges[:-1]
     chosen = np.full(len(begins), -1, np.int64)
     offset = 0

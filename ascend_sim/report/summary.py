@@ -14,7 +14,7 @@ from ascend_sim.config import Chip
 from ascend_sim.errors import Finding
 from ascend_sim.report.advice import advise, gather_facts
 from ascend_sim.report.ledger import (
-    CoreLedger,
+    Ledger,
     Totals,
     build_ledger,
     overlap_cycles,
@@ -38,7 +38,7 @@ def build_summary(
     findings: Sequence[Finding],
     numerics: Mapping[str, Any] | None,
     extra: Mapping[str, Any],
-    ledger: list[CoreLedger] | None = None,
+    ledger: Ledger | None = None,
 ) -> dict[str, Any]:
     """Return the summary of a run.
 

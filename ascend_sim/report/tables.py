@@ -6,13 +6,13 @@ Times are core cycles since the launch; a field that does not apply is empty.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from ascend_sim.config import Chip
-from ascend_sim.report.ledger import CoreLedger, Segment, build_ledger, pipe_totals
+from ascend_sim.report.ledger import Ledger, build_ledger, pipe_totals
 from ascend_sim.report.names import Details, short_path
-from ascend_sim.trace import Cause, Item, Kind, Log, MemoryCause, Site, Stall
+from ascend_sim.report.stalls import Texts, core_rows, grouped
+from ascend_sim.trace import Cause, Item, Kind, Log, MemoryCause, Site
 from isa.types import Pipe
 
 INSTRUCTION_COLUMNS = (
@@ -60,9 +60,11 @@ STALL_COLUMNS = (
     "file",  # of the item that waited, or of the one that was not issued yet
     "line",
     "name",
-    "set_file",  # the set that ended the wait
+    "set_pipe",  # the set that ended the wait
+    "set_file",
     "set_line",
-    "count",  # how many stretches
+    "late",  # what that pipe did meanwhile: a cause, or handover once the set was done
+    "count",  # in how many stretches
     "cycles",  # their sum
 )
 """Columns of `stalls.csv`: every cycle that no pipe was busy in, by place; the longest first in each pipe."""
@@ -104,6 +106,7 @@ def _instruction_row(
     )  # fmt: skip
 
 
+_BUSY = Cause.BUSY.value
 _WAITS = (Kind.WAIT_FLAG, Kind.BARRIER)
 _NOTHING = ("", "", "")
 
@@ -128,9 +131,7 @@ def _spent(item: Item) -> tuple[int | str, int | str, int | str]:
     return busy, memory, conflict
 
 
-def write_pipes(
-    log: Log, chip: Chip, stream: TextIO, ledger: list[CoreLedger] | None = None
-) -> None:
+def write_pipes(log: Log, chip: Chip, stream: TextIO, ledger: Ledger | None = None) -> None:
     """Write `pipes.csv`; `ledger` saves building it again."""
     del chip
     writer = csv.writer(stream, lineterminator="\n")
@@ -147,48 +148,29 @@ def write_pipes(
             writer.writerow(row)
 
 
-def write_stalls(
-    log: Log, chip: Chip, stream: TextIO, ledger: list[CoreLedger] | None = None
-) -> None:
+def write_stalls(log: Log, chip: Chip, stream: TextIO, ledger: Ledger | None = None) -> None:
     """Write `stalls.csv`; `ledger` saves building it again."""
     del chip
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(STALL_COLUMNS)
-    places = _places(log.sites)
-    for entry in build_ledger(log) if ledger is None else ledger:
-        for pipe in entry.segments:
-            for row in _stall_rows(entry.spans(pipe), places):
-                writer.writerow([entry.core.name, pipe.name, *row])
+    ledger = build_ledger(log) if ledger is None else ledger
+    text = Texts(ledger)
+    keys = ("pipe", "cause", "sub_cause", "line", "name", "set_pipe", "set_line", "late")
+    for number, entry in enumerate(ledger):
+        order = {pipe.name: place for place, pipe in enumerate(entry.segments)}
+        rows = grouped(core_rows(number, ledger), keys, text)
+        for key, cycles, count in sorted(rows, key=lambda row: (order[row[0][0]], -row[1])):
+            pipe, cause, sub, line, name, set_pipe, set_line, late = key
+            if cause != _BUSY:
+                writer.writerow(
+                    [entry.core.name, pipe, cause, sub, *_split(line), name, set_pipe,
+                     *_split(set_line), late, count, cycles]
+                )  # fmt: skip
 
 
-StallKey = tuple[str, str, str, int | str, str, str, int | str]
-
-
-def _stall_rows(
-    segments: Iterable[Segment], places: list[tuple[str, int]]
-) -> Iterator[tuple[str | int, ...]]:
-    sums: dict[StallKey, list[int]] = {}
-    for segment in segments:
-        if segment.cause is not Cause.BUSY:
-            total = sums.setdefault(_stall_key(segment, places), [0, 0])
-            total[0] += 1
-            total[1] += segment.end - segment.start
-    # Longest first; equal ones in the order in which they first occurred.
-    for key, (count, cycles) in sorted(sums.items(), key=lambda entry: -entry[1][1]):
-        yield (*key, count, cycles)
-
-
-def _stall_key(segment: Segment, places: list[tuple[str, int]]) -> StallKey:
-    origin = segment.origin
-    sub = segment.sub.value if segment.sub is not None else ""
-    if origin is None:
-        return (segment.cause.value, sub, "", "", "", "", "")
-    file, line = _place(origin.site, places)
-    if isinstance(origin, Stall):
-        return (segment.cause.value, sub, file, line, origin.detail, "", "")
-    partner = origin.partner if segment.cause is not Cause.SCALAR else None
-    set_file, set_line = _place(partner.site, places) if partner is not None else ("", "")
-    return (segment.cause.value, sub, file, line, origin.name, set_file, set_line)
+def _split(line: str) -> tuple[str, str]:
+    file, _, number = line.rpartition(":")
+    return file, number
 
 
 def _places(sites: list[Site]) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ from ascend_sim.config import load_chip
 from ascend_sim.errors import ConfigError, Finding
 from ascend_sim.report import folder as folder_module
 from ascend_sim.report.folder import FILES, write_run_folder
+from ascend_sim.report.ledger import build_ledger
 from ascend_sim.report.summary import build_summary
 
 TOY = load_chip("toy")
@@ -23,7 +24,8 @@ FINDINGS = [Finding("RACE", "race", "Å message", "k.py", 3, bytes=(0, 4), relat
 def write(out: Path | None = None, op: str = "add") -> Path:
     log = add_log()
     summary = build_summary(log, TOY, FINDINGS, None, {"op": op, "block_dim": 1})
-    run = SimpleNamespace(log=log, chip=TOY, summary=summary, findings=FINDINGS)
+    ledger = build_ledger(log)
+    run = SimpleNamespace(log=log, chip=TOY, summary=summary, findings=FINDINGS, ledger=ledger)
     return write_run_folder(run, out)
 
 
