@@ -21,11 +21,13 @@ from ascend_sim.errors import (
     UnsupportedError,
 )
 from ascend_sim.lang.system import phase
-from ascend_sim.launch import launch
+from ascend_sim.launch import launch, record
+from ascend_sim.recording import Recording
 from ascend_sim.run import Run
 
 __all__ = [
     "AlignmentError", "AscendSimError", "BoundsError", "CapacityError", "Chip", "ConfigError", "DeadlockError",
-    "Finding", "HostError", "KernelError", "OperandError", "QueueError", "RaceError", "Run", "SimulatorBug",
-    "SyncError", "UninitializedRead", "UnsupportedError", "asc", "launch", "list_chips", "load_chip", "phase",
+    "Finding", "HostError", "KernelError", "OperandError", "QueueError", "RaceError", "Recording", "Run",
+    "SimulatorBug", "SyncError", "UninitializedRead", "UnsupportedError", "asc", "launch", "list_chips",
+    "load_chip", "phase", "record",
 ]  # fmt: skip

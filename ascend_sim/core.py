@@ -139,6 +139,7 @@ class Core:
         self.time = self.block_start = time
         if not self.log.blocks:
             self.log.start = time
+        self.log.firsts.append(len(self.log.items))
         for memory in self.memories.values():
             memory.fill(POISON)
         for pipe in self.pipes.values():

@@ -22,6 +22,7 @@ from ascend_sim.coverage import GmUse, axis_text, conflicts, unwritten
 from ascend_sim.errors import ConfigError, Finding, HostError, KernelError
 from ascend_sim.lang.jit import Kernel
 from ascend_sim.placement import KernelType, places
+from ascend_sim.recording import Origin, Recording
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
 from isa.tensor import GlobalAddress, GmBuffer
@@ -113,7 +114,7 @@ def launch(
 
     coverage: dict[str, list[tuple[int, int]]] = {}
 
-    def finished() -> Run:
+    def finished(*, whole: bool = True) -> Run:
         memory = session.memory.l2
         run = Run(
             label,
@@ -135,6 +136,14 @@ def launch(
                 "l2_miss_bytes": memory.miss_bytes,
                 "write_back_bytes": memory.write_back_bytes,
             },
+            origin=Origin(
+                kind,
+                {address.buffer.index: address.buffer for address in addresses.values()},
+                session.written_buffers,
+                session.reserved,
+            )
+            if whole
+            else None,
         )
         for listener in on_run:
             listener(run)
@@ -155,7 +164,7 @@ def launch(
             session.abort()
         if all(known is not error.finding for known in session.findings.values()):
             session.findings["stopped"] = error.finding
-        error.run = finished()
+        error.run = finished(whole=False)
         error.args = (error.args[0], error.finding, error.run)
         raise error.with_traceback(_kernel_frames(error)) from None
     except Exception as error:
@@ -163,6 +172,19 @@ def launch(
     finally:
         if collecting:
             gc.enable()
+
+
+def record(kernel: Callable[..., Any], *args: Any, **options: Any) -> Recording:
+    """Run a kernel once without numbers and checks, and return what it issued: see `Recording`.
+
+    Takes the arguments of `launch`. The recording can be replayed on every chip, with a cold or warm L2 and any
+    number of physical cores, but holds for this number of blocks and these arguments.
+
+    Raises what `launch` does, and UnsupportedError for a kernel whose instructions depend on what it computes, by
+    the line that reads it. (Values that the host has put in GM and the kernel only reads are no such values.)
+    """
+    options = {"numerics": "off", "checks": "off", **options}
+    return launch(kernel, *args, **options).recording()
 
 
 def _kernel_frames(error: BaseException) -> TracebackType | None:

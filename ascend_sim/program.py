@@ -68,10 +68,14 @@ _ERROR_OF_KIND: dict[str, type[KernelError]] = {
 class ScalarCall:
     """Something that the scalar unit itself does: `cost(core)` cycles, then `action(core)`.
 
-    `wanted` says that the program waits for the action's value.
+    `wanted` says that the program waits for the action's value. What a recording needs to know of the call:
+    `access`, the element that it reads or writes, or `spent`, its fixed cycles (a number, or the name of one in the
+    chip's section `scalar`).
     """
 
-    __slots__ = ("action", "bytes", "cost", "name", "phase", "text", "wanted", "work")
+    __slots__ = (
+        "access", "action", "bytes", "cost", "name", "phase", "spent", "text", "wanted", "work",
+    )  # fmt: skip
     atomic = None  # the scalar unit's stores are plain
 
     def __init__(
@@ -83,6 +87,8 @@ class ScalarCall:
         phase: int = READ,
         wanted: bool = False,
         text: str = "",
+        access: Access | None = None,
+        spent: float | str | None = None,
     ) -> None:
         self.name = name
         self.cost = cost
@@ -90,6 +96,8 @@ class ScalarCall:
         self.phase = phase
         self.wanted = wanted
         self.text = text
+        self.access = access
+        self.spent = spent
         self.bytes = 0
         self.work = 0
 
@@ -477,9 +485,9 @@ class Program:
             return self._give_way()
         return None
 
-    def spend(self, name: str, cycles: float) -> None:
-        """Let the scalar unit work for some cycles."""
-        self._scalar(ScalarCall(name, lambda _: whole(cycles)), self.site())
+    def spend(self, name: str, cycles: float | str) -> None:
+        """Let the scalar unit work for some cycles: a number, or the name of one in the chip's section `scalar`."""
+        self._scalar(ScalarCall(name, spending(cycles), spent=cycles), self.site())
 
     def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
         """Read one element at the simulated time of the access."""
@@ -490,10 +498,11 @@ class Program:
             self._refuse_unknown(tensor, access, site)
         call = ScalarCall(
             "get_value",
-            _scalar_cost(access),
+            scalar_cost(access),
             lambda core: access.view(_bytes(core, access))[0].item(),
             wanted=True,
             text=f"src:{access.space.name} {access.name}[{access.low}:{access.high}]",
+            access=access,
         )
         return self._scalar(call, site, access)  # type: ignore[no-any-return]
 
@@ -523,10 +532,11 @@ class Program:
         self._scalar(
             ScalarCall(
                 "set_value",
-                _scalar_cost(access),
+                scalar_cost(access),
                 store,
                 phase=RETIRE,
                 text=f"dst:{access.space.name} {access.name}[{access.low}:{access.high}]",
+                access=access,
             ),
             site,
             access,
@@ -640,7 +650,15 @@ def _bytes(core: Core, access: Access) -> Any:
     return access.buffer.data if access.buffer is not None else core.memories[access.space]
 
 
-def _scalar_cost(access: Access) -> Callable[[Core], int]:
+def spending(cycles: float | str) -> Callable[[Core], int]:
+    """Return the cost of a fixed time: cycles, or the name of a number in the chip's section `scalar`."""
+    if isinstance(cycles, str):
+        return lambda core: whole(getattr(core.chip.scalar, cycles))
+    return lambda _: whole(cycles)
+
+
+def scalar_cost(access: Access) -> Callable[[Core], int]:
+    """Return the cost of the scalar unit's access to one element of GM or UB."""
     if access.buffer is not None:
         return lambda core: core.scalar_gm_cycles(access.buffer, access.low)
     return lambda core: whole(core.chip.scalar.ub_access)

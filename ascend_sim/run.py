@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ascend_sim.config import Chip
     from ascend_sim.report.ledger import Ledger
+    from ascend_sim.recording import Origin, Recording
     from ascend_sim.trace import Log
 
 
@@ -49,6 +50,7 @@ class Run:
         options: dict[str, Any],
         coverage: dict[str, list[tuple[int, int]]],
         memory: dict[str, int],
+        origin: Origin | None = None,
     ) -> None:
         self.op = op
         self.chip = chip
@@ -59,6 +61,7 @@ class Run:
         self.options = options
         self.coverage = coverage
         self.memory = memory
+        self.origin = origin  # None where the run was cut short
         self.numerics: dict[str, Any] | None = None
         self.extra: dict[str, Any] = {}
 
@@ -126,6 +129,15 @@ class Run:
             **self.extra,
         }
         return build_summary(self.log, self.chip, self.findings, self.numerics, extra, self.ledger)
+
+    def recording(self) -> Recording:
+        """Return what the kernel issued, to be replayed on other chips without the kernel.
+
+        Raises UnsupportedError where that depends on what the kernel itself computed, by the line.
+        """
+        from ascend_sim.recording import record_run  # noqa: PLC0415  made on demand, as reports are
+
+        return record_run(self)
 
     def save(self, directory: str | None = None) -> Any:
         """Write the run folder and return its path."""

@@ -67,6 +67,7 @@ class Session:
         self.sites.append(Site(()))
         self.findings: dict[Any, Finding] = {}
         self.written_buffers: set[int] = set()
+        self.reserved: dict[str, int] = {}  # bytes that a TPipe has handed out at most, by memory
         self.gm_accesses: list[tuple[int, Access, bool, Item, int]] = []
         self.phases = {"": 0}
         self.cores: list[Core] = []

@@ -157,8 +157,8 @@ class Stall:
 @dataclass(slots=True)
 class CoreLog:
     """All that one core did. `start` and `end` bound its programs; the scalar unit is busy between
-    them except in `stalls`. `blocks` lists (block index, start, end); between two blocks of one core
-    the core waits for the launcher (`Cause.LAUNCH`).
+    them except in `stalls`. `blocks` lists (block index, start, end), `firsts` where in `items` each begins;
+    between two blocks of one core the core waits for the launcher (`Cause.LAUNCH`).
     """
 
     name: str  # "core0.aiv1"
@@ -166,6 +166,7 @@ class CoreLog:
     items: list[Item] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)
     blocks: list[tuple[int, int, int]] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)
     start: int = 0
     end: int = 0
 

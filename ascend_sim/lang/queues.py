@@ -391,7 +391,7 @@ class TPipe:
         self._queues: list[TQueBind] = []
         self._used: dict[Space, int] = {}
         self._holders: list[tuple[str, Space, int, int]] = []
-        stream.spend("TPipe", stream.session.chip.scalar.pipe_init)
+        stream.spend("TPipe", "pipe_init")
 
     def init_buffer(
         self, que: Any = None, num: Any = None, len: Any = None, *, buf: Any = None
@@ -476,6 +476,8 @@ class TPipe:
                 label,
             )
         self._used[space] = asked
+        reserved = self._stream.session.reserved
+        reserved[space.name] = max(asked, reserved.get(space.name, 0))
         return used
 
     # ---- event ids --------------------------------------------------------------------------

@@ -1,0 +1,353 @@
+"""What a kernel issued, without the kernel: recorded once, replayed on other chips.
+
+A recording holds for each block and core the items in program order: which instruction with which operands, which
+flag, which barrier. It holds no data, no Python of the kernel and no time. Most items of a kernel repeat
+others, so they are numbers of a short table of steps; a move to or from GM has its address beside it.
+
+What a kernel issues must not depend on what it computes or on the time. Values that the host has put in GM and
+nobody writes (tiling data) are constants of the recording.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ascend_sim.errors import ConfigError, UnsupportedError
+from ascend_sim.messages import place
+from ascend_sim.placement import KernelType, vector_only
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Site
+from isa.access import Access
+from isa.instruction import Call
+from isa.types import CoreKind, HardEvent, Pipe, Space
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ascend_sim.config import Chip
+    from ascend_sim.run import Run
+    from isa.tensor import GmBuffer
+
+FORMAT = 1
+"""Version of saved recordings."""
+
+
+@dataclass(slots=True)
+class Origin:
+    """What a run must remember besides its log so that it can be recorded.
+
+    `buffers` are the GM allocations by number, `written` the numbers of those that the kernel wrote, `reserved` the
+    bytes that a TPipe handed out at most, by memory.
+    """
+
+    kernel_type: KernelType
+    buffers: dict[int, GmBuffer]
+    written: set[int]
+    reserved: dict[str, int]
+
+
+class Region:
+    """A GM allocation without its bytes. `scratch` is the memory system's, for one replay."""
+
+    __slots__ = ("index", "name", "nbytes", "scratch")
+
+    def __init__(self, name: str, nbytes: int, index: int) -> None:
+        self.name = name
+        self.nbytes = nbytes
+        self.index = index
+        self.scratch: Any = None
+
+
+class Scalar(NamedTuple):
+    """What the scalar unit itself does: an access to one element, or some fixed cycles (see `ScalarCall`)."""
+
+    name: str
+    access: Access | None
+    spent: float | str | None
+    text: str
+
+
+class Step(NamedTuple):
+    """All that an item is before it gets its times: `call` numbers `Recording.calls`, -1 without one."""
+
+    pipe: Pipe
+    kind: Kind
+    name: str
+    site: int
+    phase: int
+    event: HardEvent | None
+    event_id: int
+    flag: int
+    mode: int
+    cause: Cause
+    inserted: bool
+    call: int
+
+
+@dataclass(slots=True)
+class Part:
+    """What one core did for one block: numbers of steps in program order, GM addresses of the moves among them."""
+
+    block: int
+    kind: CoreKind
+    sub_block: int
+    steps: NDArray[np.uint32]
+    addresses: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Recording:
+    """A recorded kernel. `parts` has one entry for each block and core; `blocks` and the arguments are fixed.
+
+    `needs` says how many bytes of each on-chip memory the kernel uses, `reserved` how many of them its TPipe hands
+    out; a chip that has less is refused.
+    """
+
+    op: str
+    blocks: int
+    kernel_type: KernelType
+    sites: list[Site]
+    phases: list[str]
+    regions: list[Region]
+    calls: list[Call | Scalar]
+    steps: list[Step]
+    parts: list[Part]
+    needs: dict[str, int]
+    reserved: dict[str, int]
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def items(self) -> int:
+        """How many items were recorded, on all cores."""
+        return sum(len(part.steps) for part in self.parts)
+
+    def replay(
+        self,
+        chip: str | os.PathLike[str] | Chip = "ascend910b1",
+        *,
+        l2: str = "cold",
+        physical_cores: int | None = None,
+    ) -> Run:
+        """Return the run of the recorded kernel on a chip: times and reports, no numbers, no findings.
+
+        It equals, to the cycle, a live run there of the same blocks and arguments. `chip` is a name, a path or a
+        `Chip`; `l2` "cold" or "warm"; `physical_cores` how many cores there are (the chip's where None).
+
+        Raises ConfigError for a bad option, CapacityError where the kernel does not fit the chip's memories,
+        DeadlockError where the number of cores makes the kernel hang.
+        """
+        from ascend_sim.playback import replay  # noqa: PLC0415  the machine is loaded when it is needed
+
+        return replay(self, chip, l2=l2, physical_cores=physical_cores)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the recording to a file."""
+        with Path(path).open("wb") as stream:
+            pickle.dump((FORMAT, self), stream, protocol=5)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Recording:
+        """Read a recording from a file that `save` wrote. Load only files that you trust: they are pickles.
+
+        Raises ConfigError for another kind of file or another version.
+        """
+        try:
+            with Path(path).open("rb") as stream:
+                version, recording = pickle.load(stream)
+        except OSError as error:
+            raise ConfigError(f"cannot read the recording {path}: {error.strerror}") from error
+        except Exception as error:
+            raise ConfigError(f"{path} is no recording: {error}") from error
+        if version != FORMAT or not isinstance(recording, Recording):
+            raise ConfigError(
+                f"{path} is a recording of version {version}, this simulator has version {FORMAT}: record again"
+            )
+        return recording
+
+    def __repr__(self) -> str:
+        return f"<Recording {self.op}: {self.blocks} blocks, {self.items} items in {len(self.steps)} steps>"
+
+
+def record_run(run: Run) -> Recording:
+    """Return what the kernel of a finished run issued.
+
+    Raises UnsupportedError where that depends on what it computed or on the time, and for a run that was cut short.
+    """
+    origin, log = run.origin, run.log
+    if origin is None:
+        raise UnsupportedError(
+            f"{run.op}: the run was cut short, so there is nothing whole to record"
+        )
+    reader = _Reader(origin, log.sites)
+    parts = [part for core in log.cores for part in _parts(core, reader)]
+    return Recording(
+        run.op,
+        run.blocks,
+        origin.kernel_type,
+        list(log.sites),
+        list(log.phases),
+        reader.regions,
+        reader.calls,
+        list(reader.steps),
+        parts,
+        reader.needs,
+        dict(origin.reserved),
+    )
+
+
+def _parts(core: CoreLog, reader: _Reader) -> Iterator[Part]:
+    shared = core.kind is CoreKind.AIV and not vector_only(reader.kernel_type)
+    sub_block = int(core.name[-1]) if shared else 0
+    ends = [*core.firsts[1:], len(core.items)]
+    for (block, _, _), first, end in zip(core.blocks, core.firsts, ends, strict=True):
+        addresses: list[int] = []
+        steps = [reader.step(item, addresses) for item in core.items[first:end]]
+        yield Part(
+            block,
+            core.kind,
+            sub_block,
+            np.array(steps, np.uint32),
+            np.array(addresses, np.int64),
+        )
+
+
+class _Reader:
+    """Turns items into steps, and calls into calls that hold no data."""
+
+    def __init__(self, origin: Origin, sites: list[Site]) -> None:
+        self.kernel_type = origin.kernel_type
+        self.written = origin.written
+        self.sites = sites
+        self.regions = [
+            Region(buffer.name, buffer.nbytes, index) for index, buffer in origin.buffers.items()
+        ]
+        self.calls: list[Call | Scalar] = []
+        self.steps: dict[Step, int] = {}
+        self.needs: dict[str, int] = {}
+        self._region = dict(zip(origin.buffers, self.regions, strict=True))
+        self._known: dict[int, int] = {}  # by id of a call, which the log keeps alive
+        self._alike: dict[Any, int] = {}
+        self._quick: dict[tuple[Any, ...], int] = {}
+
+    def step(self, item: Item, addresses: list[int]) -> int:
+        """Return the number of an item's step; append its GM address to `addresses` if it is a move."""
+        call = item.call
+        number = -1
+        if call is not None:
+            if isinstance(call, Call):
+                number = self._call(call)
+                gm = gm_side(call)
+                if gm is not None:
+                    addresses.append(gm.base)
+            else:
+                number = self._scalar(item)
+        key = (
+            item.pipe, item.kind, item.site, item.phase, item.flag, number, item.cause, item.mode,
+            item.inserted,
+        )  # fmt: skip
+        known = self._quick.get(key)
+        if known is None:
+            step = Step(
+                item.pipe, item.kind, item.name, item.site, item.phase, item.event, item.event_id, item.flag,
+                item.mode, item.cause, item.inserted, number,
+            )  # fmt: skip
+            known = self._quick[key] = self.steps.setdefault(step, len(self.steps))
+        return known
+
+    def _call(self, call: Call) -> int:
+        template = call.template
+        number = self._known.get(id(template))
+        if number is None:
+            key = (
+                template.name, template.pipe, template.cost, template.work, template.bytes, template.geometry,
+                template.extra, template.cache_mode, getattr(template, "unit_flag", 0), _shape_key(template.reads),
+                _shape_key(template.writes),
+            )  # fmt: skip
+            number = self._alike.get(key)
+            if number is None:
+                number = self._alike[key] = len(self.calls)
+                self.calls.append(self._bare(template))
+            self._known[id(template)] = number
+        return number
+
+    def _bare(self, call: Call) -> Call:
+        bare = copy.copy(call)
+        bare.price = None
+        bare.instruction = bare.meaning = None  # type: ignore[assignment]
+        bare.lint, bare.mask, bare.undefined, bare.template = None, None, (), bare
+        bare.reads = tuple(self._bare_access(access) for access in call.reads)
+        bare.writes = tuple(self._bare_access(access) for access in call.writes)
+        return bare
+
+    def _bare_access(self, access: Access) -> Access:
+        bare = Access.__new__(Access)
+        for name in Access.__slots__:
+            setattr(bare, name, getattr(access, name, None))
+        bare.owner = bare.ranges_cache = None
+        bare.origin = bare
+        if access.buffer is not None:
+            bare.buffer = self._region[access.buffer.index]  # type: ignore[assignment]
+        elif access.space is not Space.GM:
+            name = access.space.name
+            self.needs[name] = max(self.needs.get(name, 0), access.high)
+        return bare
+
+    def _scalar(self, item: Item) -> int:
+        call = item.call
+        access = call.access
+        if call.wanted:
+            self._check_constant(item, access)
+        elif access is None and call.spent is None:
+            raise UnsupportedError(
+                f"{call.name} cannot be recorded: what it costs is known while the kernel runs only{self._at(item)}"
+            )
+        key: Any = (call.name, call.spent)
+        if access is not None:
+            key = (call.name, access.place, access.base, access.dtype)
+        number = self._alike.get(key)
+        if number is None:
+            number = self._alike[key] = len(self.calls)
+            bare = None if access is None else self._bare_access(access)
+            self.calls.append(Scalar(call.name, bare, call.spent, call.text))
+        return number
+
+    def _check_constant(self, item: Item, access: Access | None) -> None:
+        if access is None:
+            raise UnsupportedError(
+                f"{item.name} makes the kernel depend on the time, so it cannot be recorded: run it live on each "
+                f"chip{self._at(item)}"
+            )
+        if access.buffer is None or access.buffer.index in self.written:
+            raise UnsupportedError(
+                f"{item.name} reads {access.name} in {access.space.name}, which the kernel computes: what it issues "
+                f"may depend on data, so it cannot be recorded. Run it live on each chip{self._at(item)}"
+            )
+
+    def _at(self, item: Item) -> str:
+        return f"\n  at {place(self.sites[item.site])}"
+
+
+def gm_side(call: Call) -> Access | None:
+    """Return the operand of a move that lies in GM, if one does."""
+    for access in (*call.writes, *call.reads):
+        if access.space is Space.GM:
+            return access
+    return None
+
+
+def _shape_key(accesses: tuple[Access, ...]) -> tuple[Any, ...]:
+    """Return all of some operands but for where in GM they lie."""
+    return tuple(
+        (
+            access.place, access.base if access.space is not Space.GM else -1, access.shape, access.strides,
+            access.dtype.name, None if access.lanes is None else access.lanes.tobytes(), access.name,
+        )
+        for access in accesses
+    )  # fmt: skip
