@@ -6,6 +6,7 @@ the difference.
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -122,6 +123,7 @@ class _Replay(Session):
             physical_cores=physical_cores,
             kernel_type=recording.kernel_type,
             numerics=False,
+            exact=False,
             checks="off",
             auto_sync=False,
             shuffle=None,
@@ -242,7 +244,11 @@ def _moved(call: Call, number: int, address: int, moves: dict[tuple[int, int], C
     known = moves.get((number, address))
     if known is None:
         write = call.writes[0].space is Space.GM
-        gm = call.writes[0] if write else call.reads[0]
-        known = call if gm.base == address else call.at(gm.moved(address), write=write)
+        gm = (call.writes[0] if write else call.reads[0]).moved(address)
+        known = copy.copy(call)
+        if write:
+            known.writes = (gm,)
+        else:
+            known.reads = (gm, *call.reads[1:])
         moves[number, address] = known
     return known

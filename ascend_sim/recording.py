@@ -232,7 +232,9 @@ class _Reader:
         self.steps: dict[Step, int] = {}
         self.needs: dict[str, int] = {}
         self._region = dict(zip(origin.buffers, self.regions, strict=True))
-        self._known: dict[int, int] = {}  # by id of a call, which the log keeps alive
+        self._known: dict[
+            tuple[int, str | None], int
+        ] = {}  # by id of a call, which the log keeps alive
         self._alike: dict[Any, int] = {}
         self._quick: dict[tuple[Any, ...], int] = {}
 
@@ -263,18 +265,18 @@ class _Reader:
 
     def _call(self, call: Call) -> int:
         template = call.template
-        number = self._known.get(id(template))
+        number = self._known.get((id(template), call.atomic))
         if number is None:
             key = (
                 template.name, template.pipe, template.cost, template.work, template.bytes, template.geometry,
                 template.extra, template.cache_mode, getattr(template, "unit_flag", 0), _shape_key(template.reads),
-                _shape_key(template.writes),
+                _shape_key(template.writes), call.atomic,
             )  # fmt: skip
             number = self._alike.get(key)
             if number is None:
                 number = self._alike[key] = len(self.calls)
-                self.calls.append(self._bare(template))
-            self._known[id(template)] = number
+                self.calls.append(self._bare(call))
+            self._known[id(template), call.atomic] = number
         return number
 
     def _bare(self, call: Call) -> Call:

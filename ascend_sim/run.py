@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ascend_sim.config import Chip
-    from ascend_sim.report.ledger import Ledger
     from ascend_sim.recording import Origin, Recording
+    from ascend_sim.report.ledger import Ledger
     from ascend_sim.trace import Log
 
 
