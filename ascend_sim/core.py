@@ -14,8 +14,9 @@ import numpy as np
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.cross_core import FIRST_KEY
-from ascend_sim.pipes import ComputePipe, Flag, MovePipe, PipeQueue
+from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
+from ascend_sim.unit_flags import UnitFlags, UnitMap
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from ascend_sim.cross_core import CrossFlags
     from ascend_sim.gm import GlobalMemory
     from ascend_sim.program import Program
+    from isa.instruction import Call
 
 ITEM_BITS = 40
 """Ranks leave this many bits for the number of an item: what one pipe does in one cycle is in program order."""
+FRACTAL_CELLS = 256
+"""Results of one fractal of L0C: 16 × 16."""
 POISON = 0xFF
 """What fresh on-chip memory is filled with: NaN in every floating type."""
 
@@ -73,6 +77,7 @@ class Core:
         cluster: int,
         numerics: bool,
         cross: CrossFlags,
+        units: UnitMap,
         sub_block: int = 0,
     ) -> None:
         self.chip = chip
@@ -114,7 +119,15 @@ class Core:
             if pipe in ports:
                 self.pipes[pipe] = MovePipe(self, pipe, depth, pipe_rank, ports[pipe])
             else:
-                self.pipes[pipe] = ComputePipe(self, pipe, depth, pipe_rank)
+                maker = MatrixPipe if pipe is Pipe.M else ComputePipe
+                self.pipes[pipe] = maker(self, pipe, depth, pipe_rank)
+        self.enough_cells = chip.cube.dependency_window * FRACTAL_CELLS
+        self.unit_flags: UnitFlags | None = None
+        self.inside: dict[Space, Any] = {}  # the memories as pipe M knows them: all its sums added
+        if self.kind is CoreKind.AIC:
+            self.inside = {**self.memories, Space.L0C: self.memories[Space.L0C].copy()}
+            self.unit_flags = UnitFlags(self, units)
+            self.pipes[Pipe.M].gate = self.pipes[Pipe.FIX].gate = self.unit_flags
         self.lanes: list[PipeQueue | None] = [self.pipes.get(pipe) for pipe in Pipe]
         self.scalar_rank = rank * len(Pipe) << ITEM_BITS
         self.flags: dict[int, Flag] = {}
@@ -142,6 +155,9 @@ class Core:
         self.log.firsts.append(len(self.log.items))
         for memory in self.memories.values():
             memory.fill(POISON)
+        if self.unit_flags is not None:
+            self.inside[Space.L0C].fill(POISON)
+            self.unit_flags.clear()
         for pipe in self.pipes.values():
             pipe.reset(time)
         self.flags = {}
@@ -155,6 +171,10 @@ class Core:
         self.log.blocks.append((program.block, self.block_start, self.time))
         self.log.end = self.time
         program.on_end(self, self.time)
+
+    def fractals_follow(self, call: Call) -> bool:
+        """Return whether an Mmad may add to the sums of the one before it without a barrier: it has enough fractals."""
+        return not call.writes or call.writes[0].elements >= self.enough_cells
 
     # ---- flags ------------------------------------------------------------------------------
 

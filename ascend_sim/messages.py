@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ascend_sim.errors import Finding
 from ascend_sim.trace import Item, Kind, Site
+from ascend_sim.unit_flags import FINISH, is_flagged
 from isa.types import Pipe, Space
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
             f"waits at {place(sites[item.site])} for cross-core flag {item.event_id}: "
             f"{core.cross.missing(core, item.event_id)}"
         )
+    if item.kind is Kind.INSTRUCTION and core.unit_flags is not None and is_flagged(item):
+        return _unit_flag_text(core, item, sites)
     if item.kind is not Kind.WAIT_FLAG or item.event is None:
         return f"waits in {item.name} ({place(sites[item.site])})"
     sets = [
@@ -169,3 +172,39 @@ def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
         else:
             text += f"; nothing sets it: add set_flag({item.event.name}, {item.event_id}) before this wait"
     return text
+
+
+def _unit_flag_text(core: Core, item: Item, sites: list[Site]) -> str:
+    """Say which units of L0C an Mmad or a Fixpipe waits for, and which instruction should have changed them."""
+    assert core.unit_flags is not None
+    ranges, filled_by = core.unit_flags.missing(item)
+    low, high = ranges[0]
+    filling = item.pipe is Pipe.M
+    text = (
+        f"{item.name} waits at {place(sites[item.site])} for L0C[{low}:{high}] to become "
+        f"{'free' if filling else 'full'} (unit flag)"
+    )
+    if filled_by is not None:
+        text += f"; mmad at {place(sites[filled_by.site])} left it full"
+    partner, pipe = ("fixpipe", Pipe.FIX) if filling else ("mmad", Pipe.M)
+    others = [
+        other
+        for other in core.log.items
+        if other.pipe is pipe and other.name == partner and _touches_units(other, low, high)
+    ]
+    late = [other for other in others if other.start < 0 and other.call.unit_flag == FINISH]
+    if late:
+        return f"{text}; the {partner} with unit_flag 3 at {place(sites[late[0].site])} is queued behind what waits"
+    text += f"; no {partner} with unit_flag 3 follows"
+    without = [other for other in others if other.call.unit_flag != FINISH]
+    if without:
+        near = without[-1]
+        text += f": {partner} at {place(sites[near.site])} has unit_flag {near.call.unit_flag}"
+    return text
+
+
+def _touches_units(item: Item, low: int, high: int) -> bool:
+    if not item.call.writes:
+        return False
+    access = item.call.writes[0] if item.pipe is Pipe.M else item.call.reads[0]
+    return access.space is Space.L0C and access.low < high and low < access.high

@@ -19,6 +19,7 @@ from isa.types import Pipe
 if TYPE_CHECKING:
     from ascend_sim.core import Core
     from ascend_sim.gm import Port, Transfer
+    from ascend_sim.unit_flags import UnitFlags
 
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
 
@@ -39,7 +40,7 @@ class PipeQueue:
     """One pipe. `accept` is when it may handle its next item, `landed` when all it has started is visible."""
 
     __slots__ = (
-        "accept", "blocked", "core", "depth", "entered", "flying", "landed", "left", "pipe", "queue", "queued",
+        "accept", "blocked", "core", "depth", "entered", "flying", "gate", "landed", "left", "pipe", "queue", "queued",
         "rank", "ring",
     )  # fmt: skip
 
@@ -48,6 +49,7 @@ class PipeQueue:
         self.pipe = pipe
         self.depth = depth
         self.rank = rank
+        self.gate: UnitFlags | None = None  # of M and FIX
         self.reset(0)
 
     def reset(self, time: int) -> None:
@@ -94,6 +96,15 @@ class PipeQueue:
                     return
                 self._release(item, head if head > self.landed else self.landed)
                 continue
+            gate = self.gate
+            if gate is not None and kind is _INSTRUCTION:
+                if item.call.unit_flag:
+                    head = gate.start(self, item, head)
+                    if head < 0:
+                        self.blocked = item
+                        return
+                else:
+                    gate = None
             queue.popleft()
             item.start = head
             ring[self.left % depth] = head  # the item leaves the queue
@@ -102,6 +113,8 @@ class PipeQueue:
                 core._scalar_ready = True
             if kind is _INSTRUCTION:
                 self.begin(item, head)
+                if gate is not None:
+                    gate.begun(self, item)
                 if self.blocked is not None:
                     return
             else:
@@ -189,6 +202,23 @@ class ComputePipe(PipeQueue):
         call.retire(self.core.memories, result)
 
 
+class MatrixPipe(ComputePipe):
+    """M. An Mmad that adds to what an earlier one has not written yet gets it inside the unit.
+
+    It comes to each fractal as often as the result has fractals: with too few of them the earlier sum is not there yet
+    when its turn comes, and only a barrier helps.
+    """
+
+    __slots__ = ()
+
+    def _read(self, item: Item) -> None:
+        core, call = self.core, item.call
+        inside = core.inside
+        result = call.start(inside if core.fractals_follow(call) else core.memories)
+        call.retire(inside, result)
+        core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
+
+
 class MovePipe(PipeQueue):
     """MTE2, MTE3 or FIX: instructions start in order, their bytes go through a port to GM.
 
@@ -196,11 +226,12 @@ class MovePipe(PipeQueue):
     the pipe until its bytes are out. What does not touch GM (L0C to L1, constant fills) has a price of its own.
     """
 
-    __slots__ = ("_results", "interval", "port")
+    __slots__ = ("_late", "_results", "interval", "port")
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
+        self._late: dict[Item, int] = {}  # when the last of a Fixpipe's units is there
         self.interval = whole(core.chip.gm.move_issue)
         self._results: dict[Item, Any] = {}
 
@@ -211,6 +242,8 @@ class MovePipe(PipeQueue):
         if not call.writes:
             self.land(item, start + self.interval)
             return
+        if self.gate is not None and call.unit_flag:
+            self._late[item] = self.gate.data_ready
         if not call.touches_gm:
             self._move_locally(item, start)
             return
@@ -226,7 +259,8 @@ class MovePipe(PipeQueue):
         self.accept = item.accept = start + call.price.interval
         self.land(item, start + call.price.duration)
         if self.core.numerics:
-            self.core.agenda.at(start, READ, self.rank + item.index, self._read_locally, item)
+            when = max(start, self._late.pop(item, start))
+            self.core.agenda.at(when, READ, self.rank + item.index, self._read_locally, item)
 
     def _read_locally(self, item: Item) -> None:
         self._results[item] = item.call.start(self.core.memories)
@@ -237,9 +271,16 @@ class MovePipe(PipeQueue):
         call = item.call
         core = self.core
         if core.numerics:
-            self._results[item] = call.start(core.memories)
+            late = self._late.pop(item, 0) if self._late else 0
+            if late > core.agenda.now:
+                core.agenda.at(late, READ, self.rank + item.index, self._read_late, item)
+            else:
+                self._results[item] = call.start(core.memories)
         access = call.writes[0] if self.port.write else call.reads[0]
         core.memory.request(self, self.port, item, access)
+
+    def _read_late(self, item: Item) -> None:
+        self._results[item] = item.call.start(self.core.memories)
 
     def done(self, transfer: Transfer, now: int) -> None:
         """Take the end of a transfer's bytes: its results follow after the latency; what waited can go on."""

@@ -17,6 +17,7 @@ from ascend_sim.gm import GlobalMemory
 from ascend_sim.placement import KernelType, seats
 from ascend_sim.program import Program
 from ascend_sim.trace import CoreLog, Item, Log, Site
+from ascend_sim.unit_flags import UnitMap
 from isa.tensor import Owner
 from isa.types import CoreKind, Space
 
@@ -86,6 +87,7 @@ class Session:
         self._done = 0
         self._ended: dict[int, list[Core]] = {}
         self.cross = CrossFlags(self)
+        self.units = UnitMap(chip.fixpipe.unit_flag_granule)
 
     # ---- call sites -------------------------------------------------------------------------
 
@@ -266,6 +268,7 @@ class Session:
                 cluster=seat.cluster,
                 numerics=self.numerics,
                 cross=self.cross,
+                units=self.units,
                 sub_block=seat.sub_block,
             )
             self.log.cores.append(log)
@@ -322,6 +325,21 @@ class Session:
                     )
 
     def _leftovers(self, core: Core) -> None:
+        filled_by = core.unit_flags.left_full() if core.unit_flags is not None else None
+        if filled_by is not None:
+            access = filled_by.call.writes[0]
+            self.report(
+                "FLAG_BALANCE",
+                "unit-flag-left",
+                f"mmad with unit_flag 3 leaves L0C[{access.low}:{access.high}] full, and no fixpipe with unit_flag 3 "
+                f"takes it before the kernel ends: the next mmad with unit flags hangs. Give the fixpipe unit_flag 3, "
+                f"or mmad none",
+                filled_by.site,
+                core.name,
+                filled_by.pipe.name,
+                access.name,
+                (access.low, access.high),
+            )
         for flag in core.flags.values():
             if flag.tokens:
                 item = flag.tokens[0][1]

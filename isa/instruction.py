@@ -79,6 +79,8 @@ class Call:
         "pipe", "price", "reads", "template", "undefined", "work", "writes",
     )  # fmt: skip
 
+    unit_flag = 0  # of the cube's fine-grained handshake: off
+
     def __init__(
         self,
         instruction: Instruction,

@@ -11,7 +11,7 @@ When several things happen to a pipe in one cycle, the cycle is named by the fir
    the oldest, because a pipe retires in order;
 3. the core is outside its blocks: `launch`, or `tail` once it is done and others are not;
 4. a wait or a barrier is at the head of the queue and not yet released: the item's own cause; a set is on
-   its way: `flag`;
+   its way, or an instruction waits for its unit flags: `flag`;
 5. nothing was issued: the scalar unit's own stall at that time, else `scalar`;
 6. after the pipe's last item: `idle`.
 """
@@ -369,7 +369,14 @@ def _pieces(
 
 def _wait_layer(columns: Columns, rows: Ints, core_end: int) -> Segments:
     """Return the stretches in which a flag or barrier held the pipe, free of overlaps."""
-    rows = rows[columns["kind"][rows] != Kind.INSTRUCTION]
+    instructions = columns["kind"][rows] == Kind.INSTRUCTION
+    late = rows[instructions & (columns["head"][rows] >= 0)]
+    # An instruction that starts later than it could have waited for its unit flags.
+    late = late[columns["start"][late] > columns["head"][late]]
+    flagged = layer(
+        columns["head"][late], columns["start"][late], Cause.FLAG, behind=ITEM, row=late
+    )
+    rows = rows[~instructions]
     kind, cause = columns["kind"][rows], columns["cause"][rows]
     head, start, accept = (columns[name][rows] for name in ("head", "start", "accept"))
     # `flag`, every item's default, is no cause that a barrier can have.
@@ -383,7 +390,7 @@ def _wait_layer(columns: Columns, rows: Ints, core_end: int) -> Segments:
     begun = start >= 0
     until = np.minimum(accept, core_end)[begun]
     stepping = layer(start[begun], until, cause[begun], behind=ITEM, row=rows[begun])
-    both = join([held, stepping])
+    both = join([held, stepping, flagged])
     # An item's wait comes before its step, and both before the next item's.
     return both.only(np.argsort(both.row, kind="stable")).sorted().disjoint()
 

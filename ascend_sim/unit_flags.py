@@ -1,0 +1,165 @@
+"""Unit flags: one bit for each 512 bytes of L0C, by which Mmad and Fixpipe hand results over without events.
+
+An Mmad with unit flag waits until its units are free, and with 3 leaves them full; a Fixpipe waits until its units
+are full, and with 3 leaves them free. With 2 both leave the bits as they are. Results become full one unit after the
+other while the Mmad runs, so a Fixpipe may follow close behind it, and free in the same way while a Fixpipe reads them
+(at its port's own rate: how many others share GM is not taken into account here).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascend_sim.cost import cube_cycles, whole
+from isa.cube_forms import CubeCall
+from isa.types import Pipe, Space
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ascend_sim.core import Core
+    from ascend_sim.pipes import PipeQueue
+    from ascend_sim.trace import Item
+    from isa.instruction import Call
+
+FINISH = 3
+"""The value with which an instruction changes the bits of its units."""
+_FRACTAL = 1024
+"""Bytes of 16 × 16 results: the units of a fractal belong together, even where a tile ends inside one."""
+_M, _FIX = Pipe.M, Pipe.FIX
+
+Units = Any
+"""An index of unit numbers: a slice where the tile has no gaps."""
+
+
+class UnitMap:
+    """Which units of L0C a call's tile takes; `granule` is the size of one in bytes."""
+
+    def __init__(self, granule: int) -> None:
+        self.granule = granule
+        self._known: dict[Call, Units] = {}
+
+    def of(self, call: Call) -> Units:
+        """Return the units of an Mmad's result, or of what a Fixpipe reads."""
+        template = call.template
+        units = self._known.get(template)
+        if units is None:
+            units = self._known[template] = self._find(template)
+        return units
+
+    def _find(self, call: Call) -> Units:
+        granule = self.granule
+        if not call.writes:
+            return slice(0, 0)
+        if call.pipe is _M:
+            access = call.writes[0]
+            return slice(access.low // granule, -(-access.high // granule))
+        access = call.reads[0]
+        matrices, groups, rows, _ = access.shape
+        first = access.base + np.add.outer(
+            np.arange(matrices) * access.strides[0], np.arange(groups) * access.strides[1]
+        )
+        length = -(-rows * access.strides[2] // _FRACTAL) * _FRACTAL
+        numbers = first.reshape(-1, 1) // granule + np.arange(-(-length // granule))
+        units = np.unique(numbers)
+        if units[-1] - units[0] + 1 == len(units):
+            return slice(int(units[0]), int(units[-1]) + 1)
+        return units
+
+
+class UnitFlags:
+    """The bits of one cube core and the cycles from which their present state is seen."""
+
+    def __init__(self, core: Core, units: UnitMap) -> None:
+        chip = core.chip
+        self._core = core
+        self._units = units
+        self._latency = whole(chip.fixpipe.unit_flag_latency)
+        self._issue, self._depth = whole(chip.cube.issue), whole(chip.cube.depth)
+        count = -(-chip.memories[Space.L0C.name].bytes // units.granule)
+        self._full: NDArray[np.bool_] = np.zeros(count, bool)
+        self._seen: NDArray[np.int64] = np.zeros(count, np.int64)
+        self._setter: NDArray[Any] = np.full(count, None, object)  # the Mmad that made a unit full
+        self.data_ready = 0
+        """Of the Fixpipe that starts: when the last of its units is there."""
+
+    def clear(self) -> None:
+        """Free all units at the start of a block."""
+        self._full[:] = False
+        self._seen[:] = 0
+
+    def start(self, pipe: PipeQueue, item: Item, head: int) -> int:
+        """Return when an instruction may start that is at the head of its pipe from `head` on; -1: not known yet.
+
+        It comes to its units one after the other, and starts so that each is in the right state when its turn comes.
+        """
+        units = self._units.of(item.call)
+        full, seen = self._full[units], self._seen[units]
+        if not len(full):
+            return head
+        if full.any() if pipe.pipe is _M else not full.all():
+            return -1
+        lead, step = self._pace(item, len(full))
+        if pipe.pipe is _FIX:
+            self.data_ready = int(seen.max())
+        turns = lead + np.arange(len(full)) * step
+        return max(head, int(np.ceil((seen - turns).max())))
+
+    def _pace(self, item: Item, count: int) -> tuple[int, float]:
+        """Return the cycles before the first unit's turn and those for each unit."""
+        call = item.call
+        if item.pipe is _M:
+            return self._issue, cube_cycles(call, self._core.chip) / count
+        port = self._core.chip.fixpipe
+        rate = port.l1_port if call.cost[1] == "l1" else port.gm_port
+        return 0, call.bytes / (rate * count)
+
+    def begun(self, pipe: PipeQueue, item: Item) -> None:
+        """Change the bits of the units of an instruction that has started, where it is the one to do so."""
+        if item.call.unit_flag != FINISH:
+            return
+        units = self._units.of(item.call)
+        count = len(self._full[units])
+        if not count:
+            return
+        lead, step = self._pace(item, count)
+        passed = lead + np.arange(1, count + 1) * step
+        fills = pipe.pipe is _M
+        if fills:
+            passed += self._depth
+            self._setter[units] = item
+        self._full[units] = fills
+        self._seen[units] = item.start + np.ceil(passed) + self._latency
+        self._wake(_FIX if fills else _M)
+
+    def _wake(self, which: Pipe) -> None:
+        pipe = self._core.pipes[which]
+        blocked = pipe.blocked
+        if blocked is not None and blocked.start < 0 and is_flagged(blocked):
+            pipe.blocked = None
+            self._core.look_at(pipe)
+
+    def left_full(self) -> Item | None:
+        """Return an Mmad whose result no Fixpipe has freed, None where all are free."""
+        full = np.flatnonzero(self._full)
+        return self._setter[int(full[0])] if len(full) else None
+
+    def missing(self, item: Item) -> tuple[list[tuple[int, int]], Item | None]:
+        """Return the byte ranges of L0C that an instruction waits for, and the Mmad that filled the first of them."""
+        numbers = np.arange(len(self._full))[self._units.of(item.call)]
+        wrong = numbers[self._full[numbers] == (item.pipe is _M)]
+        breaks = np.flatnonzero(np.diff(wrong) > 1) + 1
+        granule = self._units.granule
+        ranges = [
+            (int(part[0]) * granule, (int(part[-1]) + 1) * granule)
+            for part in np.split(wrong, breaks)
+            if len(part)
+        ]
+        return ranges, self._setter[int(wrong[0])] if len(wrong) and item.pipe is _M else None
+
+
+def is_flagged(item: Item) -> bool:
+    """Return whether an item is an Mmad or a Fixpipe with unit flag."""
+    return type(item.call) is CubeCall and item.call.unit_flag != 0
