@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from isa.vector.checks import (
     overflow_lint,
     split_forms,
 )
+from isa.vector.dequantise import half_scale, scale_key
 from isa.vector.forms import ALL_FORMS, bind_call, issue, one_source, scalar_key
 from isa.vector.masks import freeze, lanes_of_mask
 from isa.vector.overlap import Footprint, check_overlap
@@ -270,6 +272,7 @@ CAST_MODES: dict[tuple[DType, DType], tuple[RoundMode, ...]] = {
     (bfloat16, int32): _INTEGRAL,
     (bfloat16, float32): (_R.CAST_NONE,),
     (int32, int16): (_R.CAST_NONE,),
+    (int32, float16): (_R.CAST_NONE,),
     (int32, float32): _ALL_BUT_ODD,
     (int32, int64): (_R.CAST_NONE,),
     (int64, int32): (_R.CAST_NONE,),
@@ -309,6 +312,7 @@ def cast(
 
     Integers saturate, NaN becomes 0 there; float16 and bfloat16 keep infinities and NaN. The mask counts lanes of the
     wider type, the narrower operand covers fewer data blocks a repeat: side by side its repeat stride is smaller.
+    From int32 to float16 the values are multiplied by the scale of `set_deq_scale(scale)` and rounded once.
     """
     if (
         repeat_times is not None
@@ -325,18 +329,19 @@ def cast(
         check_local("cast", "dst", dst, _CAST_TYPES)
         check_local("cast", "src", src, _CAST_TYPES)
         mode = _check_cast(src.dtype, dst.dtype, round_mode)
-        target = dst.dtype
         return bind_call(
             _CAST,
             one_source("cast", dst, src, repeat_params),
             count,
             repeat_times,
-            lambda values: numerics.cast(np.ascontiguousarray(values), target, mode),
+            _conversion(src.dtype, dst.dtype, mode),
             f"{src.dtype}->{dst.dtype}",
             is_set_mask=is_set_mask,
         )
 
-    key = round_mode if type(round_mode) is RoundMode else repr(round_mode)
+    key: Any = round_mode if type(round_mode) is RoundMode else repr(round_mode)
+    if getattr(src, "dtype", None) is int32 and getattr(dst, "dtype", None) is float16:
+        key = (key, scale_key())
     issue(
         _CAST,
         dst,
@@ -348,6 +353,13 @@ def cast(
         is_set_mask,
         bind,
     )
+
+
+def _conversion(source: DType, target: DType, mode: RoundMode) -> Callable[[Array], Array]:
+    if source is int32 and target is float16:
+        scale = half_scale("cast of int32 to float16")
+        return lambda values: (values.astype(np.float64) * scale).astype(np.float16)
+    return lambda values: numerics.cast(np.ascontiguousarray(values), target, mode)
 
 
 def _check_cast(source: DType, target: DType, round_mode: Any) -> RoundMode:

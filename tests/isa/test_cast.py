@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import exact
@@ -30,6 +31,7 @@ from isa.types import (
     int64,
     uint8,
 )
+from isa.vector.dequantise import set_deq_scale
 from isa.vector.fill import CAST_MODES, cast
 
 NONE, RINT, FLOOR, CEIL, ROUND, TRUNC, ODD = RoundMode
@@ -58,7 +60,7 @@ TABLE = {
     (float32, bfloat16): INTEGRAL,
     (float32, float32): INTEGRAL,
 }
-"""The specification's table of conversions; int4 and int32 to float16 (with a scale register) aside."""
+"""The specification's table of conversions; int4 and int32 to float16 (with a scale register, below) aside."""
 
 WAYS = [
     (source, target, mode) for (source, target), modes in TABLE.items() for mode in sorted(modes)
@@ -105,7 +107,7 @@ def test_the_table() -> None:
         if pair in TABLE:
             assert set(modes) == TABLE[pair], pair
     assert set(TABLE) <= set(CAST_MODES)
-    assert set(CAST_MODES) - set(TABLE) <= {(int32, float16)}  # where the scale register exists
+    assert set(CAST_MODES) - set(TABLE) == {(int32, float16)}
 
 
 # ---- 16-bit and smaller sources, all of them ----------------------------------------------------
@@ -405,3 +407,40 @@ def test_other_pairs_and_modes_are_refused() -> None:
                         assert caught.value.code == "dtype-not-supported"
                     else:
                         assert caught.value.code == ("round-mode" if modes else "cast-pair")
+
+
+# ---- int32 to float16, with the scale register --------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5, -0.25, 3.0517578125e-05, 65504.0, 0.1])
+def test_int32_to_float16_is_scaled_and_rounded_once(scale: float) -> None:
+    rng = np.random.default_rng(7)
+    widths = rng.integers(1, 31, 2048)
+    values = (rng.integers(-(1 << 31), 1 << 31, 2048) >> (31 - widths)).astype(np.int32)
+    values[:4] = 0, 1, -(1 << 31), (1 << 31) - 1
+    with stream(size=32768) as eager:
+        src, dst = ub(int32, 0, 2048), ub(float16, 16384, 2048)
+        write(eager, src, values)
+        set_deq_scale(scale)
+        cast(dst, src, NONE, 2048)
+        got = read(eager, dst).view(np.uint16)
+    half = Fraction(float(np.float16(scale)))
+    products = [exact.mul(Fraction(int(value)) or 0.0, half) for value in values]
+    expected = [exact.encode(float16, product) for product in products]
+    assert_same(got, np.array(expected, np.uint16), float16, values)
+
+
+def test_a_new_scale_holds_for_the_same_operands() -> None:
+    with stream() as eager:
+        src, dst = ub(int32, 0, 64), ub(float16, 1024, 64)
+        write(eager, src, np.arange(64))
+        for scale in (1.0, 2.0):
+            set_deq_scale(scale)
+            cast(dst, src, NONE, 64)
+            assert (read(eager, dst) == np.arange(64) * scale).all()
+
+
+def test_int32_to_float16_needs_the_scale() -> None:
+    with stream(), pytest.raises(IsaFault, match=r"call set_deq_scale\(scale\) before") as caught:
+        cast(ub(float16, 1024, 64), ub(int32, 0, 64), NONE, 64)
+    assert (caught.value.kind, caught.value.code) == ("ILLEGAL_PARAM", "deq-scale")
