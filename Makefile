@@ -2,6 +2,7 @@
 # make test    lint, types and all quick tests
 # make slow    the slow tests
 # make check   what CI does: everything from a fresh clone, then from an installed wheel
+# make pyasc   the environment that `ascend-sim export` and its tests need, once, in the user's cache
 # make clean   remove what the above made
 #
 # The first of them makes .venv and installs the project there; PYTHON=python3.12 chooses another Python.
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test slow check clean
+.PHONY: demo test slow check pyasc clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -25,6 +26,9 @@ test: $(INSTALLED)
 
 slow: $(INSTALLED)
 	$(BIN)/pytest -n auto -m slow
+
+pyasc: $(INSTALLED)
+	$(BIN)/ascend-sim export --setup
 
 check:
 	bash .ci/run

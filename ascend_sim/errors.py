@@ -64,6 +64,10 @@ class UnsupportedError(AscendSimError):
     """Real hardware can do this, the simulator cannot (yet)."""
 
 
+class ExportError(AscendSimError):
+    """A kernel is outside what pyasc's front end translates; the message names line and construct."""
+
+
 class SimulatorBug(AscendSimError):
     """An invariant of the simulator broke; please report it with the kernel that shows it."""
 

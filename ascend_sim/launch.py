@@ -33,6 +33,9 @@ MAX_BLOCKS = 65535
 on_run: list[Callable[[Run], None]] = []
 """Called with each run that ends, whole or cut short; the command line listens here."""
 
+on_launch: list[Callable[[Any, tuple[Any, ...], int], None]] = []
+"""Called with kernel, arguments and blocks before each run; what a listener raises ends the launch."""
+
 
 @dataclass
 class LaunchDefaults:
@@ -93,6 +96,8 @@ def launch(
     _check_cores(physical_cores)
     parameters = names or _parameter_names(function, len(args))
     arguments, addresses, arrays = _bind_arguments(args, parameters)
+    for listener in on_launch:
+        listener(kernel, args, int(cores))
     session = Session(
         loaded,
         blocks=int(cores),

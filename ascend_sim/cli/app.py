@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from ascend_sim.chip_file import nearest
 from ascend_sim.cli.outcome import Outcome
 from ascend_sim.cli.request import Request, check_chip, choose, read_sets
-from ascend_sim.errors import AscendSimError, SimulatorBug
+from ascend_sim.errors import AscendSimError, ConfigError, SimulatorBug
 
 # Typer does not hand out the parent of all usage errors by name, and where it lives differs by version.
 _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
@@ -279,6 +279,54 @@ def check(
         with working(quiet_output=False, own_output=request.is_file):
             outcome = _simulate(request)
         return report_check(outcome)
+
+    _exit(work)
+
+
+@app.command(cls=TargetCommand)
+def export(
+    ctx: typer.Context,
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="OP_OR_FILE", help="An operator's name, or a Python file."),
+    ] = None,
+    arguments: Arguments = None,
+    chip: ChipOption = None,
+    set_: SetOption = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="NAME", help="The kernel; default the first launched."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="F.cpp", help="The file; default standard output."),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option("--python", metavar="PATH", help="A Python that has pyasc."),
+    ] = None,
+    setup: Annotated[
+        bool, typer.Option("--setup", help="Make an environment for pyasc, once, from PyPI.")
+    ] = False,
+) -> None:
+    """Translate a kernel to AscendC C++ with pyasc's front end, for the types that its launch has.
+
+    pyasc runs in a Python of its own: --setup makes one, --python or the variable ASCEND_SIM_PYASC names one.
+    """
+    from ascend_sim.cli.exporting import export as translate
+    from ascend_sim.cli.exporting import setup as set_up
+
+    def work() -> int:
+        if setup:
+            code = set_up()
+            if target is None:
+                return code
+        if target is None:
+            raise ConfigError("export what? Name an operator or a Python file (or --setup alone)")
+        request = _request(
+            ctx, target, arguments, chip, set_, None, None, None, None, None, None, None, kernel
+        )
+        return translate(request, _simulate, out=out, python=python)
 
     _exit(work)
 

@@ -1,0 +1,1 @@
+"""What there is to know about each instruction: names, meaning, operands, constraints, price, an example."""

@@ -1,0 +1,192 @@
+"""What export says about kernels that pyasc does not translate, and about a pyasc that is not there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ascend_sim.errors import ConfigError
+from ascend_sim.export import environment
+from ascend_sim.export.recording import describe
+from tests.cli.conftest import Result
+
+HEAD = """\
+import numpy as np
+from ascend_sim import asc
+LIMIT = 4
+"""
+MAIN = """
+x = np.ones(64, np.float16)
+kernel[1](x, 2)
+"""
+
+
+@pytest.fixture
+def export(
+    command: Callable[..., Result], pyasc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Result]:
+    """Export a program of the given kernel text."""
+    monkeypatch.setenv(environment.VARIABLE, str(pyasc))
+
+    def run(text: str, *words: str) -> Result:
+        (tmp_path / "k.py").write_text(HEAD + text + MAIN, encoding="utf-8")
+        return command("export", "k.py", *words)
+
+    return run
+
+
+KERNEL = """
+@asc.jit(auto_sync=False)
+def kernel(x: asc.GlobalAddress, n: int):
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("    for i in range(n):\n        break", ["k.py:8: ", "Break", "    break", "run to its end"]),
+        ("    for i in range(n):\n        continue", ["k.py:8: ", "Continue", "under an `if`"]),
+        ("    try:\n        pass\n    except Exception:\n        pass", ["k.py:7: ", "Try", "with `if`"]),
+        ("    f = lambda a: a", ["k.py:7: ", "Lambda", "@asc.jit"]),
+        ("    a = [i for i in range(3)]", ["k.py:7: ", "ListComp", "static_range"]),
+        ("    if 0 < n < 3:\n        pass", ["k.py:7: ", "simple comparison", "(a < b) and (b < c)"]),
+        ("    asc.muls(1, 2, asc.bfloat16)", ["k.py:7: ", "bfloat16", "an addition of this simulator"]),
+        ("    m = 0\n    for i in range(n):\n        m = m * 1.5", ["k.py:8: ", "different type", "start it with"]),
+        ("    while n > 0:\n        n = n - 1", ["k.py:7: ", "n never ends it", "use a for loop"]),
+        ("    asc.MmadParams(16, 16, 16)", ["k.py:7: ", "drops what is given to MmadParams", "after m, n and k"]),
+        ("    asc.MmadParams(16, 16, 16, unit_flag=3, cmatrix_source=False, cmatrix_init_val=True)",
+         ["k.py:7: ", "keeps one bit of MmadParams.unit_flag", "by flags"]),
+    ],
+)  # fmt: skip
+def test_a_construct_that_pyasc_does_not_know(
+    export: Callable[..., Result], body: str, says: list[str]
+) -> None:
+    result = export(KERNEL + body)
+    assert result.code == 1
+    assert result.out == ""
+    for words in says:
+        assert words in result.err, result.err
+    assert "Traceback" not in result.err
+
+
+def test_the_line_is_that_of_the_helper(export: Callable[..., Result]) -> None:
+    helper = "\n@asc.jit\ndef helper(n: int):\n    a = {1: 2}\n"
+    result = export(helper + KERNEL + "    helper(n)")
+    assert "k.py:7: pyasc cannot translate kernel: Dict" in result.err
+    assert "a = {1: 2}" in result.err
+
+
+def test_constants_of_the_file_and_missing_modules(export: Callable[..., Result]) -> None:
+    text = "import nowhere_to_be_found\nsize = nowhere_to_be_found.size\n"
+    result = export(
+        "try:\n    import nowhere_to_be_found\nexcept ImportError:\n    pass\n"
+        + KERNEL
+        + "    for i in range(LIMIT):\n        asc.pipe_barrier(asc.PipeID.PIPE_V)"
+    )
+    assert result.code == 0, result.err
+    assert "c4_i32 = 4" in result.out
+    assert text not in result.out
+
+
+def test_the_heading_says_what_it_is_specialised_for(
+    export: Callable[..., Result], tmp_path: Path
+) -> None:
+    text = (
+        KERNEL.replace("n: int", "n: asc.ConstExpr[int]")
+        + "    asc.pipe_barrier(asc.PipeID.PIPE_V)"
+    )
+    result = export(text, "--out", "out/kernel.cpp")
+    assert result.code == 0
+    assert result.out == "kernel: out/kernel.cpp\n"
+    lines = (tmp_path / "out" / "kernel.cpp").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("// kernel of k.py, translated by pyasc 1.")
+    assert lines[1] == "// launched on 1 block, auto_sync=False; specialised for"
+    assert lines[2:5] == ["//   x: tensor of float16", "//   n = 2", '#include "kernel_operator.h"']
+
+
+def test_a_kernel_inside_a_function(export: Callable[..., Result]) -> None:
+    inner = (
+        "def outer():\n"
+        + KERNEL.replace("\n", "\n    ")
+        + "    pass\n    return kernel\nkernel = outer()"
+    )
+    result = export(inner)
+    assert result.code == 1
+    assert (
+        "kernel is defined inside outer; pyasc translates functions that stand at the top"
+        in result.err
+    )
+
+
+def test_the_kernel_that_is_asked_for(export: Callable[..., Result]) -> None:
+    result = export(KERNEL + "    pass", "--kernel", "kernle")
+    assert result.code == 1
+    assert "launched no kernel 'kernle'; did you mean 'kernel'?" in result.err
+    assert export(KERNEL + "    pass", "--kernel", "kernel").code == 0
+
+
+def test_what_a_program_prints_is_not_the_result(export: Callable[..., Result]) -> None:
+    result = export("print('hello')" + KERNEL + "    pass")
+    assert result.code == 0
+    assert result.out.startswith("// kernel of k.py")
+    assert "hello" in result.err
+
+
+# ---- without pyasc ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv(environment.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_where_there_is_no_pyasc_it_says_how_to_get_one(
+    command: Callable[..., Result], nothing: Path
+) -> None:
+    result = command("export", "rope_grad")
+    assert result.code == 1
+    assert "`ascend-sim export --setup` makes one, once, in" in result.err
+    assert str(nothing) in result.err
+    assert "--python PATH or ASCEND_SIM_PYASC" in result.err
+
+
+@pytest.mark.parametrize(
+    ("python", "says"),
+    [
+        ("/nowhere/python", "--python is '/nowhere/python': there is no such Python"),
+        ("/bin/false", "has no working pyasc"),
+    ],
+)
+def test_a_python_that_is_none(
+    command: Callable[..., Result], nothing: Path, python: str, says: str
+) -> None:
+    result = command("export", "rope_grad", "--python", python)
+    assert result.code == 1
+    assert says in result.err
+
+
+def test_a_python_without_pyasc_says_so(nothing: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "python"
+    plain.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n', encoding="utf-8")
+    plain.chmod(0o755)
+    with pytest.raises(ConfigError, match="No module named 'asc'"):
+        environment.find_python(str(plain))
+
+
+def test_export_of_nothing_and_into_a_directory(
+    command: Callable[..., Result], nothing: Path, tmp_path: Path
+) -> None:
+    assert "export what? Name an operator or a Python file" in command("export").err
+    assert (
+        "is a directory; name a file" in command("export", "rope_grad", "--out", str(tmp_path)).err
+    )
+
+
+def test_an_argument_that_pyasc_cannot_be_given() -> None:
+    with pytest.raises(ConfigError, match="argument f is a function, which pyasc cannot be given"):
+        describe("f", test_an_argument_that_pyasc_cannot_be_given)
