@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ascend_sim.config import Chip
     from ascend_sim.recording import Origin, Recording
+    from ascend_sim.report.critical_path import CriticalPath
     from ascend_sim.report.ledger import Ledger
     from ascend_sim.trace import Log
 
@@ -105,6 +106,14 @@ class Run:
         from ascend_sim.report.stalls import stall_table  # noqa: PLC0415
 
         return stall_totals(self.pipes) if by is None else stall_table(self.ledger, by)
+
+    def critical_path(self) -> CriticalPath:
+        """Return the chain of instructions and waits that makes the run as long as it is."""
+        from ascend_sim.report.critical_path import (  # noqa: PLC0415  reports are made on demand
+            critical_path,
+        )
+
+        return critical_path(self.ledger, self.chip)
 
     def set_numerics(self, numerics: dict[str, Any]) -> None:
         """Attach the comparison with a reference."""

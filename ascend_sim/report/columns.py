@@ -44,8 +44,9 @@ ITEM = np.dtype(
         ("kind", "u1"),
         ("cause", "u1"),
         ("inserted", "u1"),
-        ("latency", "<i4"),  # of a transfer: from its last byte's way through the port to its end
-        ("began", "<i8"),  # of a transfer: when its bytes began to move, -1: no transfer
+        ("latency", "<i4"),  # of a transfer: how long a byte is on its way
+        ("began", "<i8"),  # of a transfer: when its bytes began to pass the port, -1: no transfer
+        ("moved", "<i8"),  # and when all had passed it
     ]
 )
 """One item as a record; the fields mean what those of `ascend_sim.trace.Item` do."""
@@ -137,6 +138,7 @@ def item_rows(items: Sequence[Item], names: Numbers, calls: Numbers) -> NDArray[
         if len(item.spent) == _OF_A_TRANSFER:
             rows["began"][row] = int(item.spent[0])
             rows["latency"][row] = int(item.spent[1])
+            rows["moved"][row] = int(item.spent[5] - item.spent[1])
     return rows
 
 

@@ -16,15 +16,17 @@ from typing import Any, Protocol, TextIO
 from ascend_sim.config import Chip
 from ascend_sim.errors import ConfigError, Finding
 from ascend_sim.report.chrome import write_chrome_trace
+from ascend_sim.report.critical_path import critical_path, write_critical_path
 from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.perfetto import write_perfetto_trace
+from ascend_sim.report.slack import slack
 from ascend_sim.report.summary import finding_entry
 from ascend_sim.report.tables import write_instructions, write_pipes, write_stalls
 from ascend_sim.trace import Log
 
 FILES = (
     "summary.json", "trace.json", "trace.perfetto.json", "instructions.csv", "pipes.csv", "stalls.csv",
-    "findings.json",
+    "findings.json", "critical_path.csv",
 )  # fmt: skip
 _RUNS = "runs"
 
@@ -130,9 +132,14 @@ def _fill(folder: Path, run: Reportable) -> None:
         folder / "trace.perfetto.json",
         lambda stream: write_perfetto_trace(log, chip, stream, ledger),
     )
-    _write(folder / "instructions.csv", lambda stream: write_instructions(log, chip, stream))
     _write(folder / "pipes.csv", lambda stream: write_pipes(log, chip, stream, ledger))
     _write(folder / "stalls.csv", lambda stream: write_stalls(log, chip, stream, ledger))
+    path, spare = critical_path(ledger, chip), slack(ledger, chip)
+    _write(
+        folder / "critical_path.csv",
+        lambda stream: write_critical_path(path, lambda core, row: int(spare[core][row]), stream),
+    )
+    _write(folder / "instructions.csv", lambda stream: write_instructions(log, chip, stream, spare))
 
 
 def write_json(value: Any, stream: TextIO) -> None:

@@ -6,11 +6,14 @@ Times are core cycles since the launch; a field that does not apply is empty.
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from ascend_sim.config import Chip
+from ascend_sim.report.columns import Ints
 from ascend_sim.report.ledger import Ledger, build_ledger, pipe_totals
 from ascend_sim.report.names import Details, short_path
+from ascend_sim.report.slack import slack
 from ascend_sim.report.stalls import Texts, core_rows, grouped
 from ascend_sim.trace import Cause, Item, Kind, Log, MemoryCause, Site
 from isa.types import Pipe
@@ -40,6 +43,7 @@ INSTRUCTION_COLUMNS = (
     "set_file",  # the set that released a wait
     "set_line",
     "inserted",  # 1: put in by automatic synchronisation
+    "slack",  # how much longer it may take before the run does
     "detail",  # the operands
 )
 """Columns of `instructions.csv`: one row an item, by core and in program order."""
@@ -74,22 +78,30 @@ _KIND = [kind.name.lower() for kind in Kind]
 _PIPE = [pipe.name for pipe in Pipe]
 
 
-def write_instructions(log: Log, chip: Chip, stream: TextIO) -> None:
-    """Write `instructions.csv`."""
-    del chip
+def write_instructions(
+    log: Log, chip: Chip, stream: TextIO, spare: Sequence[Ints] | None = None
+) -> None:
+    """Write `instructions.csv`; `spare` is what `slack` returned, to save doing it again."""
+    spare = slack(build_ledger(log), chip) if spare is None else spare
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(INSTRUCTION_COLUMNS)
     places = _places(log.sites)
     details = Details()
-    for core in log.cores:
+    for core, slacks in zip(log.cores, spare, strict=True):
         name = core.name
         writer.writerows(
-            _instruction_row(name, item, places, log.phases, details) for item in core.items
+            _instruction_row(name, item, places, log.phases, details, own)
+            for item, own in zip(core.items, slacks.tolist(), strict=True)
         )
 
 
 def _instruction_row(
-    core: str, item: Item, places: list[tuple[str, int]], phases: list[str], details: Details
+    core: str,
+    item: Item,
+    places: list[tuple[str, int]],
+    phases: list[str],
+    details: Details,
+    own_slack: int,
 ) -> tuple[Any, ...]:
     file, line = _place(item.site, places)
     issue, head, start, accept, end = item.issue, item.head, item.start, item.accept, item.end
@@ -102,7 +114,7 @@ def _instruction_row(
         item.work or "", event.name if event is not None else "",
         item.event_id if item.event_id >= 0 else "",
         item.cause.value if item.kind in _WAITS else "", set_file, set_line, int(item.inserted),
-        details.of(item),
+        own_slack if own_slack >= 0 else "", details.of(item),
     )  # fmt: skip
 
 

@@ -14,7 +14,9 @@ import pytest
 import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.launch import on_run
+from ascend_sim.report.critical_path import MOVE, SET, WAY, WORK
 from ascend_sim.report.ledger import build_ledger, pipe_totals
+from ascend_sim.report.slack import slack
 from ascend_sim.run import Run
 from ascend_sim.trace import Item, Kind, Log
 from isa.types import PIPES_OF, DType, Pipe
@@ -121,6 +123,7 @@ def check_run(run: Run) -> None:
     """Check what must hold for every run, whole or cut short."""
     check_tiling(run.log)
     check_order(run.log)
+    check_path(run)
 
 
 def check_tiling(log: Log) -> None:
@@ -136,6 +139,23 @@ def check_tiling(log: Log) -> None:
             assert entry["busy"] + entry["wait"] + entry["idle"] == log.cycles
             assert entry["items"] == count[pipe]
             assert sum(entry["memory"].values()) == entry["causes"].get("memory", 0)
+
+
+def check_path(run: Run) -> None:
+    """The critical path tiles the run; nobody's slack is negative; what works on the path has none."""
+    path = run.critical_path()
+    position = 0
+    for step in path.steps:
+        assert step.start == position < step.end
+        position = step.end
+    assert position == run.cycles
+    if run.findings and run.exit_code in (3, 4):
+        return  # cut short: what was under way has no end of its own
+    spare = slack(run.ledger, run.chip)
+    assert all(int(one.min(initial=0)) >= 0 for one in spare)
+    for step in path.steps:
+        if step.what in (WORK, MOVE, WAY, SET):
+            assert spare[step.core][step.row] == 0, (step, run.log.cores[step.core].items[step.row])
 
 
 def check_order(log: Log) -> None:

@@ -44,7 +44,7 @@ def test_instructions_list_every_item_in_program_order() -> None:
         "phase": "", "file": "kernel.py", "line": "10", "issue": "118", "head": "120", "start": "120",
         "accept": "140", "end": "300", "busy": "60", "memory": "120", "bank_conflict": "0",
         "bytes": "8192", "work": "", "event": "", "event_id": "", "cause": "", "set_file": "",
-        "set_line": "", "inserted": "0", "detail": "dst UB[0:8192], src x[0:8192]",
+        "set_line": "", "inserted": "0", "slack": "14", "detail": "dst UB[0:8192], src x[0:8192]",
     }  # fmt: skip
     assert (wait["event"], wait["event_id"], wait["cause"]) == ("MTE2_V", "0", "flag")
     assert (wait["set_file"], wait["set_line"], wait["busy"]) == ("kernel.py", "11", "")
