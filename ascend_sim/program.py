@@ -21,6 +21,7 @@ from ascend_sim.cost import cube_cycles, whole
 from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.hazards import Order
+from ascend_sim.placement import task_ratio
 from ascend_sim.trace import Cause, Item, Kind
 from isa.atomic import as_atomic
 from isa.instruction import Call
@@ -128,6 +129,7 @@ class Program:
         self.core_kind = core.kind
         self.exact = session.exact  # which order of additions matrix products have
         self.tpipe: Any = None
+        self.auto_tensors: Any = None  # where tensors go that the compiler places
         self.events = [0] * len(HardEvent)  # ids in use, a bit each
         self.events_by_hand = [0] * len(HardEvent)  # those of them that the kernel took itself
         self._frame: FrameType | None = None  # the kernel's function that issued last
@@ -543,6 +545,15 @@ class Program:
             write=True,
         )
 
+    def preload(self, buffer: Any, offset: int) -> None:
+        """Bring a line of GM into the data cache; the scalar unit does not wait for it."""
+        call = _step(
+            "data_cache_preload",
+            lambda core: core.scalar_gm_cycles(buffer, offset),
+            text=f"src:GM {buffer.name}+{offset}",
+        )
+        self._scalar(call, self.site())
+
     def cycle_counter(self) -> int:
         """Return the cycle at which the scalar unit gets here."""
         call = ScalarCall(
@@ -553,6 +564,58 @@ class Program:
             wanted=True,
         )
         return self._scalar(call, self.site())  # type: ignore[no-any-return]
+
+    def open_phase(self, name: str) -> None:
+        """Let what is issued from here on count for a phase; "" is none."""
+        session = self.session
+        if name not in session.phases:
+            session.phases[name] = len(session.log.phases)
+            session.log.phases.append(name)
+        self.phase = session.phases[name]
+
+    # ---- what a kernel shows ----------------------------------------------------------------
+
+    def write(self, text: str) -> None:
+        """Print text on standard output, with the core's part of the kernel in front of each line."""
+        ratio = task_ratio(self.session.kernel_type) if self.core_kind is CoreKind.AIV else 1
+        number = self.block * ratio + self.sub_block
+        self.session.output.write(f"{self.core_kind.name}-{number}", text)
+
+    def show(self, name: str, text: str, detail: str = "") -> None:
+        """Print text when the scalar unit gets here."""
+        call = _step(name, lambda _: self.write(text), phase=PROGRAM, text=detail)
+        self._scalar(call, self.site())
+
+    def observe(self, name: str, access: Access, tell: Callable[[Any], None]) -> None:
+        """Wait until all pipes are empty, then hand an access's values to `tell`."""
+        self.pipe_barrier(None)
+
+        def look(core: Core) -> None:
+            if core.numerics:
+                tell(access.view(_bytes(core, access)).copy())
+            else:
+                self.write(f"{name} {access.name}: there are no values with numerics off\n")
+
+        text = f"src:{access.space.name} {access.name}[{access.low}:{access.high}]"
+        self._scalar(_step(name, look, text=text), self.site())
+
+    def mark(self, name: str, detail: str = "") -> None:
+        """Leave a mark in the traces."""
+        self._scalar(_step(name, text=detail), self.site())
+
+    def stop(self, name: str, code: str, message: str) -> None:
+        """Stop the kernel when the scalar unit gets here."""
+        site = self.site()
+
+        def stop(_: Core) -> None:
+            place = self.session.sites[site]
+            finding = Finding(
+                "STATE", code, message, place.file, place.line, self.core.name, "S", struck=True
+            )
+            where = self.session.where_text(site)
+            raise KernelError(f"{message}\n  at {where}, {self.core.name}", finding)
+
+        self._scalar(_step(name, stop, phase=PROGRAM, wanted=True), site)
 
     # ---- other cores ------------------------------------------------------------------------
 
@@ -648,6 +711,21 @@ _RUN_CODE: CodeType = Program._run.__code__
 
 def _bytes(core: Core, access: Access) -> Any:
     return access.buffer.data if access.buffer is not None else core.memories[access.space]
+
+
+def _step(
+    name: str,
+    action: Callable[[Core], Any] | None = None,
+    *,
+    phase: int = READ,
+    wanted: bool = False,
+    text: str = "",
+) -> ScalarCall:
+    """Return what costs the scalar unit as much as a flag."""
+    cost = "flag_issue"
+    return ScalarCall(
+        name, spending(cost), action, phase=phase, wanted=wanted, text=text, spent=cost
+    )
 
 
 def spending(cycles: float | str) -> Callable[[Core], int]:

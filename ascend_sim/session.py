@@ -14,6 +14,7 @@ from ascend_sim.coverage import GmUse
 from ascend_sim.cross_core import CrossFlags
 from ascend_sim.errors import DeadlockError, Finding, KernelError, RaceError, UninitializedRead
 from ascend_sim.gm import GlobalMemory
+from ascend_sim.output import Output
 from ascend_sim.placement import KernelType, seats
 from ascend_sim.program import Program
 from ascend_sim.trace import CoreLog, Item, Log, Site
@@ -88,6 +89,7 @@ class Session:
         self._ended: dict[int, list[Core]] = {}
         self.cross = CrossFlags(self)
         self.units = UnitMap(chip.fixpipe.unit_flag_granule)
+        self.output = Output()
 
     # ---- call sites -------------------------------------------------------------------------
 
@@ -394,6 +396,7 @@ class Session:
 
     def finish(self) -> list[Finding]:
         """Return the findings in a fixed order, with what only the whole run can tell."""
+        self.output.close()
         for key, pairs in self._pairs.items():
             self.findings[key].struck = any(
                 _struck(what, first, second) for what, first, second in pairs

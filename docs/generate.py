@@ -21,7 +21,9 @@ from ascend_sim.errors import EXIT_CODE, KINDS
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-CLASSES = ("TPipe", "TQue", "TQueBind", "TBuf", "GlobalTensor", "LocalTensor")
+CLASSES = (
+    "TPipe", "TQue", "TQueBind", "TBuf", "TBufPool", "LocalMemAllocator", "GlobalTensor", "LocalTensor", "ShapeInfo",
+)  # fmt: skip
 
 # ---- finding codes --------------------------------------------------------------------------
 
@@ -216,7 +218,7 @@ def name_tables() -> str:
 
 def _call(name: str) -> str:
     thing = getattr(asc, name)
-    if inspect.isclass(thing) and issubclass(thing, enum.Enum):
+    if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, enum.Enum)):
         return name
     return f"{name}({_arguments(thing)})"
 

@@ -227,7 +227,7 @@ def _bind_in(
         payload=rows * length,
         extra=extra,
     )
-    call.cache_mode = src.cache_mode  # type: ignore[union-attr]
+    call.cache_mode = src.read_cache  # type: ignore[union-attr]
     if padding.value is None:
         call.undefined = tuple(
             Access(dst, start_of(dst) + low, (rows, (high - low) // size), (pitch, size), dst.dtype)
@@ -268,5 +268,5 @@ def _bind_out(
         payload=rows * length,
         extra=extra,
     )
-    call.cache_mode = dst.cache_mode  # type: ignore[union-attr]
+    call.cache_mode = dst.write_cache  # type: ignore[union-attr]
     return call

@@ -143,7 +143,7 @@ def _bind_nd2nz(dst: Any, src: Any, params: Nd2NzParams) -> Call:
         cost=("data_copy_l1", "any"),
         extra=extra,
     )
-    call.cache_mode = src.cache_mode
+    call.cache_mode = src.read_cache
     _lint_overlap(call, name, f"dst_nz_c0_stride {group} and dst_nz_n_stride {row}")
     return call
 

@@ -277,7 +277,7 @@ def _bind(
         unit_flag=unit_flag,
     )
     if isinstance(dst, GlobalTensor):
-        call.cache_mode = dst.cache_mode
+        call.cache_mode = dst.write_cache
     _lint(call, name, params, rows, groups, src_pitch)
     return call
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from isa.copy_pad import data_copy_pad
 from isa.cube_copy import LAYOUT_PARAMS, layout_copy, table_copy
 from isa.faults import fault
 from isa.instruction import Call, Instruction, register
-from isa.params import DataCopyParams
+from isa.params import DataCopyEnhancedParams, DataCopyParams
 from isa.routes import ROUTES, Tensor, check_inside, route, rows_of, stream_for
+from isa.slices import copy_slices
 from isa.stream import current
 from isa.tensor import GlobalTensor
 from isa.types import BLOCK_BYTES, BLOCKS_PER_REPEAT, DTYPES, Pipe, Space
@@ -55,15 +56,20 @@ def data_copy(
     src: Tensor,
     count: Any = None,
     enhanced_params: Any = None,
+    dim_value: Any = None,
     *,
     repeat_params: DataCopyParams | None = None,
-    intri_params: DataCopyParams | None = None,
+    intri_params: Any = None,
+    slice_list1: Any = None,
+    slice_list2: Any = None,
 ) -> None:
     """Copy `count` elements, or bursts as DataCopyParams says: lengths and gaps in 32-byte blocks.
 
-    The third argument is either of them. The count form moves whole 32-byte blocks only and silently drops the rest,
-    as the hardware does; a finding says so. UB and L1 operands start on 32-byte borders, GM operands at an element. A
-    count or a length of 0 moves nothing.
+    The third argument is either of them, or the parameters of a layout change. Lists of `SliceInfo` for dst and src
+    and the number of dimensions copy slices, row by row. Enhanced parameters are taken with their defaults.
+
+    The count form moves whole 32-byte blocks only and silently drops the rest, as the hardware does; a finding says
+    so. UB and L1 operands start on 32-byte borders, GM operands at an element. A count or a length of 0 moves nothing.
     """
     what = count if repeat_params is None else repeat_params
     kind = type(what)
@@ -86,12 +92,16 @@ def data_copy(
     params: Any = repeat_params if repeat_params is not None else intri_params
     if params is None and isinstance(count, _PARAMS):
         params, count = count, None
-    if (
-        (count is None) == (params is None)
-        or enhanced_params is not None
-        or (repeat_params is not None and intri_params is not None)
+    if dim_value is not None or slice_list1 is not None or slice_list2 is not None:
+        slices = (count, enhanced_params) if slice_list1 is None else (slice_list1, slice_list2)
+        copy_slices(dst, src, *slices, dim_value)
+        return
+    if (count is None) == (params is None) or (
+        repeat_params is not None and intri_params is not None
     ):
-        _wrong_form(enhanced_params)
+        _wrong_form()
+    if enhanced_params is not None:
+        _check_enhanced(enhanced_params, params)
     _copy_anew(dst, src, count, params)
 
 
@@ -119,18 +129,30 @@ def _copy_anew(dst: Any, src: Any, count: Any, params: Any) -> None:
     stream.issue(call, 4)
 
 
-def _wrong_form(enhanced_params: Any) -> None:
-    if enhanced_params is not None:
-        fault(
-            "ILLEGAL_PARAM",
-            "unsupported-form",
-            "data_copy: DataCopyEnhancedParams is not simulated",
-        )
+def _wrong_form() -> NoReturn:
     fault(
         "ILLEGAL_PARAM",
         "form",
         "data_copy takes count, or DataCopyParams: give exactly one of them",
     )
+
+
+def _check_enhanced(enhanced_params: Any, params: Any) -> None:
+    if not isinstance(enhanced_params, DataCopyEnhancedParams) or not isinstance(
+        params, DataCopyParams
+    ):
+        fault(
+            "ILLEGAL_PARAM",
+            "wrong-params",
+            f"data_copy: enhanced_params is a DataCopyEnhancedParams beside DataCopyParams, got {enhanced_params!r}",
+        )
+    if enhanced_params != DataCopyEnhancedParams():
+        fault(
+            "ILLEGAL_PARAM",
+            "not-on-910b",
+            f"data_copy: the routes that {enhanced_params} is for exist on other chips only; on the 910B fixpipe "
+            f"converts and data_copy_pad pads",
+        )
 
 
 def _again(template: Call, dst: Tensor, src: Tensor) -> Call | None:
@@ -244,9 +266,10 @@ def _move(
         payload=0 if vector else rows * length,
         extra=extra,
     )
-    for tensor in (dst, src):
-        if isinstance(tensor, GlobalTensor):
-            call.cache_mode = tensor.cache_mode
+    if isinstance(dst, GlobalTensor):
+        call.cache_mode = dst.write_cache
+    elif isinstance(src, GlobalTensor):
+        call.cache_mode = src.read_cache
     return call
 
 

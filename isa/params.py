@@ -7,6 +7,7 @@ blocks, a gap running from one burst's end to the next burst's start.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from isa.types import DType
 
@@ -86,3 +87,65 @@ class DataCopyPadExtParams:
     left_padding: int = 0
     right_padding: int = 0
     padding_value: float = 0
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class SliceInfo:
+    """A slice of one dimension: bursts of `burst_len` data blocks (1 beyond the first dimension) from element
+    `start_index` to `end_index`, that one included, with gaps of `stride` elements; the dimension has `shape_value`.
+    """
+
+    start_index: int = 0
+    end_index: int | None = None
+    stride: int = 0
+    burst_len: int | None = None
+    shape_value: int = 0
+
+
+class BlockMode(IntEnum):
+    """What a block of an enhanced copy is."""
+
+    BLOCK_MODE_NORMAL = 0
+    BLOCK_MODE_MATRIX = 1
+    BLOCK_MODE_VECTOR = 2
+    BLOCK_MODE_SMALL_CHANNEL = 3
+    BLOCK_MODE_DEPTHWISE = 4
+
+
+class DeqScale(IntEnum):
+    """How an enhanced copy scales."""
+
+    DEQ_NONE = 0
+    DEQ = 1
+    VDEQ = 2
+    DEQ8 = 3
+    VDEQ8 = 4
+    DEQ16 = 5
+    VDEQ16 = 6
+
+
+class pad_t(IntEnum):
+    """How an enhanced copy pads."""
+
+    PAD_NONE = 0
+    PAD_MODE1 = 1
+    PAD_MODE2 = 2
+    PAD_MODE3 = 3
+    PAD_MODE4 = 4
+    PAD_MODE5 = 5
+    PAD_MODE6 = 6
+    PAD_MODE7 = 7
+    PAD_MODE8 = 8
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class DataCopyEnhancedParams:
+    """What an enhanced copy does besides; the 910B's routes take the defaults only, which change nothing."""
+
+    block_mode: BlockMode = BlockMode.BLOCK_MODE_NORMAL
+    deq_scale: DeqScale = DeqScale.DEQ_NONE
+    deq_value_in: int = 0
+    sid_store_mode_in: int = 0
+    is_relu_in: bool = False
+    pad_mode_in: pad_t = pad_t.PAD_NONE
+    pad_value_in: int = 0

@@ -15,6 +15,8 @@ import numpy as np
 from isa.types import CoreKind, HardEvent, Pipe, Space
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from isa.access import Access
@@ -96,6 +98,14 @@ class Stream(Protocol):
         """Store one element; `value` is of the tensor's type."""
         ...
 
+    def write(self, text: str) -> None:
+        """Print text on standard output."""
+        ...
+
+    def observe(self, name: str, access: Access, tell: Callable[[Any], None]) -> None:
+        """Hand the values of an access to `tell` when all pipes are done."""
+        ...
+
     def fault(self, fault: IsaFault) -> None:
         """Raise a fault with its place in the kernel."""
         ...
@@ -164,6 +174,14 @@ class EagerStream:
     ) -> None:
         """Store the element."""
         access.view(self.data(access))[0] = value
+
+    def write(self, text: str) -> None:
+        """Print the text."""
+        print(text, end="")
+
+    def observe(self, name: str, access: Access, tell: Callable[[Any], None]) -> None:
+        """Hand the values over: every earlier instruction has completed."""
+        tell(access.view(self.data(access)).copy())
 
     def fault(self, fault: IsaFault) -> None:
         """Raise the fault as it is."""

@@ -8,83 +8,29 @@ limits the view as well (an addition to pyasc, so that bounds can be checked). `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from isa.address import GlobalAddress, GmBuffer, whole
 from isa.arguments import is_whole
 from isa.faults import fault
-from isa.types import POSITION_SPACE, CacheMode, DType, Space, TPosition
+from isa.types import (
+    POSITION_SPACE,
+    CacheMode,
+    CacheRwMode,
+    DType,
+    Space,
+    TPosition,
+    float32,
+    int32,
+)
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-class GmBuffer:
-    """One GM allocation: `data` is its bytes, `name` what messages call it."""
-
-    __slots__ = ("data", "index", "name", "nbytes", "scratch")
-
-    def __init__(self, name: str, data: NDArray[np.uint8], index: int = 0) -> None:
-        self.name = name
-        self.data = data
-        self.nbytes = data.nbytes
-        self.index = index
-        self.scratch: Any = None
-
-    def __repr__(self) -> str:
-        return f"<GM {self.name}: {self.nbytes} B>"
+__all__ = ["GlobalAddress", "GlobalTensor", "GmBuffer", "LocalTensor", "Owner", "element_type"]
 
 
-class GlobalAddress:
-    """A typed address in GM: a kernel's tensor argument. `address + n` moves by n elements."""
-
-    __slots__ = ("buffer", "dtype", "length", "offset", "origin", "shape")
-
-    def __init__(
-        self,
-        buffer: GmBuffer,
-        dtype: DType,
-        offset: int = 0,
-        length: int | None = None,
-        shape: tuple[int, ...] = (),
-    ) -> None:
-        self.buffer = buffer
-        self.dtype = dtype
-        self.offset = offset
-        self.origin = offset
-        self.length = buffer.nbytes - offset if length is None else length
-        self.shape = shape
-
-    def copy(self) -> GlobalAddress:
-        """Return the same address as an object of its own."""
-        return self + 0
-
-    def __add__(self, elements: int) -> GlobalAddress:
-        moved = GlobalAddress(self.buffer, self.dtype, 0, self.length, self.shape)
-        moved.origin = self.origin
-        moved.offset = self.offset + _whole("address + n: n", elements) * self.dtype.size
-        return moved
-
-    __radd__ = __add__
-
-    def __repr__(self) -> str:
-        return f"<GlobalAddress {self.buffer.name}+{self.offset} B {self.dtype}>"
-
-
-def _whole(what: str, value: Any, low: int | None = None) -> int:
-    """Return a tensor method's argument as an int; fault unless it is a whole number of at least `low`."""
-    if not is_whole(value) or (low is not None and value < low):
-        limit = "" if low is None else f" of at least {low}"
-        fault(
-            "ILLEGAL_PARAM",
-            "not-an-integer",
-            f"{what} must be a whole number{limit}, got {value!r}",
-        )
-    return int(value)
-
-
-def _type(what: str, dtype: Any) -> DType:
+def element_type(what: str, dtype: Any) -> DType:
+    """Return an element type; Python's `float` and `int` stand for float32 and int32. Fault for anything else."""
+    if dtype is float or dtype is int:
+        return float32 if dtype is float else int32
     if not isinstance(dtype, DType):
         fault(
             "ILLEGAL_PARAM",
@@ -104,11 +50,11 @@ def _start_stop(index: Any, size: int, name: str) -> tuple[int, int | None]:
                 f"{name}: a view has no step; use t[start:] or t[start:stop]",
                 name,
             )
-        start = 0 if index.start is None else _whole(f"{name}[…]: the start", index.start)
+        start = 0 if index.start is None else whole(f"{name}[…]: the start", index.start)
         if index.stop is not None:
-            stop = _whole(f"{name}[…]: the stop", index.stop)
+            stop = whole(f"{name}[…]: the stop", index.stop)
     else:
-        start = _whole(f"{name}[…]: the index", index)
+        start = whole(f"{name}[…]: the index", index)
     if start < 0 or (stop is not None and stop < start):
         fault(
             "BOUNDS",
@@ -123,7 +69,9 @@ def _start_stop(index: Any, size: int, name: str) -> tuple[int, int | None]:
 class GlobalTensor:
     """A window on GM. `set_global_buffer` binds it to an address; element type and limits come from there."""
 
-    __slots__ = ("buffer", "cache_mode", "dtype", "key", "length", "offset", "sized")
+    __slots__ = (
+        "_shape_info", "buffer", "dtype", "key", "length", "offset", "read_cache", "sized", "write_cache",
+    )  # fmt: skip
 
     space = Space.GM
 
@@ -133,7 +81,7 @@ class GlobalTensor:
         self.offset = 0  # bytes into the allocation
         self.length = 0  # bytes to the window's end
         self.sized = False
-        self.cache_mode = CacheMode.CACHE_MODE_NORMAL
+        self.read_cache = self.write_cache = CacheMode.CACHE_MODE_NORMAL
         self.key: tuple[Any, ...] = ()
 
     @property
@@ -156,7 +104,7 @@ class GlobalTensor:
         self.length = end - buffer.offset
         self.sized = buffer_size is not None
         if buffer_size is not None:
-            size = _whole("set_global_buffer: buffer_size", buffer_size, 0)
+            size = whole("set_global_buffer: buffer_size", buffer_size, 0)
             self.length = size * self.dtype.size
         self._bind()
 
@@ -167,7 +115,8 @@ class GlobalTensor:
 
     def _bind(self) -> None:
         if self.buffer is not None:
-            self.key = (self.buffer.index, self.dtype, int(self.cache_mode))
+            modes = int(self.read_cache) << 3 | int(self.write_cache)
+            self.key = (self.buffer.index, self.dtype, modes)
 
     def _window(self, offset: int, length: int) -> GlobalTensor:
         view = GlobalTensor.__new__(GlobalTensor)
@@ -176,7 +125,7 @@ class GlobalTensor:
         view.offset = offset
         view.length = length
         view.sized = self.sized
-        view.cache_mode = self.cache_mode
+        view.read_cache, view.write_cache = self.read_cache, self.write_cache
         view.key = self.key
         return view
 
@@ -209,7 +158,7 @@ class GlobalTensor:
 
     def __call__(self, index: int) -> GlobalTensor:
         """Return the view of one element."""
-        start = _whole(f"{self.name}(…): the index", index)
+        start = whole(f"{self.name}(…): the index", index)
         return self[start : start + 1]
 
     def get_value(self, offset: int = 0) -> int | float:
@@ -237,22 +186,41 @@ class GlobalTensor:
         """Return the same bytes as elements of another type (an addition to pyasc)."""
         self._require_buffer()
         view = self._window(self.offset, self.length)
-        view.dtype = _type("reinterpret_cast", dtype)
+        view.dtype = element_type("reinterpret_cast", dtype)
         view._bind()
         return view
 
     def set_l2_cache_hint(
-        self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL, rw_mode: Any = None
+        self,
+        mode: CacheMode = CacheMode.CACHE_MODE_NORMAL,
+        rw_mode: CacheRwMode = CacheRwMode.RW,
     ) -> None:
-        """Say how accesses through this window use L2; `CACHE_MODE_DISABLE` bypasses it."""
+        """Say how accesses through this window use L2, reads, writes or both; `CACHE_MODE_DISABLE` bypasses it."""
         if not is_whole(mode) or mode not in tuple(CacheMode):
             fault(
                 "ILLEGAL_PARAM",
                 "cache-mode",
                 f"set_l2_cache_hint: mode must be a CacheMode such as CACHE_MODE_DISABLE, got {mode!r}",
             )
-        self.cache_mode = CacheMode(mode)
+        if not is_whole(rw_mode) or rw_mode not in tuple(CacheRwMode):
+            fault(
+                "ILLEGAL_PARAM",
+                "cache-mode",
+                f"set_l2_cache_hint: rw_mode must be a CacheRwMode such as RW, got {rw_mode!r}",
+            )
+        if rw_mode != CacheRwMode.WRITE:
+            self.read_cache = CacheMode(mode)
+        if rw_mode != CacheRwMode.READ:
+            self.write_cache = CacheMode(mode)
         self._bind()
+
+    def set_shape_info(self, shape_info: Any) -> None:
+        """Keep a ShapeInfo with the tensor; no instruction reads it."""
+        self._shape_info = shape_info
+
+    def get_shape_info(self) -> Any:
+        """Return what `set_shape_info` kept."""
+        return _kept_shape(self)
 
     def __repr__(self) -> str:
         if self.buffer is None:
@@ -279,7 +247,9 @@ class LocalTensor:
     make them too. The memory is the one of the core that uses the tensor.
     """
 
-    __slots__ = ("addr", "dtype", "key", "label", "length", "owner", "position", "space", "tag")
+    __slots__ = (
+        "_shape_info", "addr", "dtype", "key", "label", "length", "owner", "position", "space", "tag",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -291,7 +261,7 @@ class LocalTensor:
         owner: Owner | None = None,
     ) -> None:
         if type(dtype) is not DType:
-            _type("LocalTensor", dtype)
+            dtype = element_type("LocalTensor", dtype)
         space = POSITION_SPACE.get(pos) if type(pos) is TPosition else None
         if space is None:
             fault(
@@ -300,8 +270,8 @@ class LocalTensor:
                 f"LocalTensor: pos must be a TPosition such as VECCALC, got {pos!r}",
             )
         if type(addr) is not int or type(tile_size) is not int:
-            addr = _whole("LocalTensor: addr", addr)
-            tile_size = _whole("LocalTensor: tile_size", tile_size)
+            addr = whole("LocalTensor: addr", addr)
+            tile_size = whole("LocalTensor: tile_size", tile_size)
         self.dtype = dtype
         self.position = pos
         self.space = space
@@ -375,7 +345,7 @@ class LocalTensor:
 
     def __call__(self, index: int) -> LocalTensor:
         """Return the view of one element."""
-        start = _whole(f"{self.name}(…): the index", index)
+        start = whole(f"{self.name}(…): the index", index)
         return self[start : start + 1]
 
     def get_value(self, index: int = 0) -> int | float:
@@ -400,12 +370,12 @@ class LocalTensor:
 
     def set_size(self, size: int = 0) -> None:
         """Set the number of elements."""
-        self.length = _whole("set_size: size", size, 0) * self.dtype.size
+        self.length = whole("set_size: size", size, 0) * self.dtype.size
         self._bind()
 
     def set_buffer_len(self, data_len: int) -> None:
         """Set the number of bytes."""
-        self.length = _whole("set_buffer_len: data_len", data_len, 0)
+        self.length = whole("set_buffer_len: data_len", data_len, 0)
         self._bind()
 
     def get_position(self) -> TPosition:
@@ -414,7 +384,7 @@ class LocalTensor:
 
     def get_phy_addr(self, offset: int = 0) -> int:
         """Return the byte address of element `offset`."""
-        return self.addr + _whole("get_phy_addr: offset", offset) * self.dtype.size
+        return self.addr + whole("get_phy_addr: offset", offset) * self.dtype.size
 
     def get_user_tag(self) -> int:
         """Return the tag that `set_user_tag` stored."""
@@ -422,11 +392,11 @@ class LocalTensor:
 
     def set_user_tag(self, tag: int = 0) -> None:
         """Store a number with the tensor."""
-        self.tag = _whole("set_user_tag: tag", tag)
+        self.tag = whole("set_user_tag: tag", tag)
 
     def reinterpret_cast(self, dtype: DType) -> LocalTensor:
         """Return the same bytes as elements of another type."""
-        return self._window(self.addr, self.length, _type("reinterpret_cast", dtype))
+        return self._window(self.addr, self.length, element_type("reinterpret_cast", dtype))
 
     def set_addr_with_offset(self, src: LocalTensor, offset: int) -> None:
         """Move this tensor to element `offset` of `src`."""
@@ -436,9 +406,48 @@ class LocalTensor:
                 "wrong-operand",
                 f"set_addr_with_offset: src must be a LocalTensor, got {type(src).__name__}",
             )
-        self.addr = src.addr + _whole("set_addr_with_offset: offset", offset, 0) * src.dtype.size
+        self.addr = src.addr + whole("set_addr_with_offset: offset", offset, 0) * src.dtype.size
         self.space, self.position, self.owner = src.space, src.position, src.owner
+        self._bind()
+
+    def set_shape_info(self, shape_info: Any) -> None:
+        """Keep a ShapeInfo with the tensor; no instruction reads it."""
+        self._shape_info = shape_info
+
+    def get_shape_info(self) -> Any:
+        """Return what `set_shape_info` kept."""
+        return _kept_shape(self)
+
+    def print(self, data_len: int | None = None) -> None:
+        """Print the first `data_len` elements, 32 bytes a line, once all pipes are done."""
+        from isa.show import print_local  # noqa: PLC0415  it looks at tensors
+
+        print_local(self, data_len)
+
+    def to_file(self, file_name: str) -> int:
+        """Write the tensor's bytes to a file, once all pipes are done; return 0."""
+        from isa.show import to_file  # noqa: PLC0415  it looks at tensors
+
+        return to_file(self, file_name)
+
+    def _become(self, other: LocalTensor) -> None:
+        """Be another tensor from here on: what `alloc_tensor(tensor)` and `deque(tensor)` do."""
+        self.dtype, self.position, self.space = other.dtype, other.position, other.space
+        self.addr, self.length, self.owner = other.addr, other.length, other.owner
+        self.label, self.tag = other.label, other.tag
         self._bind()
 
     def __repr__(self) -> str:
         return f"<LocalTensor {self.name} {self.space.name}[{self.addr}:{self.addr + self.length}] {self.dtype}>"
+
+
+def _kept_shape(tensor: GlobalTensor | LocalTensor) -> Any:
+    shape_info = getattr(tensor, "_shape_info", None)  # views do not have it
+    if shape_info is None:
+        fault(
+            "STATE",
+            "no-shape-info",
+            f"get_shape_info: {tensor.name} has no shape; set_shape_info gives it one",
+            tensor.name,
+        )
+    return shape_info

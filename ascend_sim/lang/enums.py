@@ -106,42 +106,6 @@ class MatmulPolicy(IntEnum):
     NBuffer33MatmulPolicy = 3
 
 
-class BlockMode(IntEnum):
-    """What a block of an enhanced copy is."""
-
-    BLOCK_MODE_NORMAL = 0
-    BLOCK_MODE_MATRIX = 1
-    BLOCK_MODE_VECTOR = 2
-    BLOCK_MODE_SMALL_CHANNEL = 3
-    BLOCK_MODE_DEPTHWISE = 4
-
-
-class DeqScale(IntEnum):
-    """How an enhanced copy scales."""
-
-    DEQ_NONE = 0
-    DEQ = 1
-    VDEQ = 2
-    DEQ8 = 3
-    VDEQ8 = 4
-    DEQ16 = 5
-    VDEQ16 = 6
-
-
-class pad_t(IntEnum):
-    """How an enhanced copy pads."""
-
-    PAD_NONE = 0
-    PAD_MODE1 = 1
-    PAD_MODE2 = 2
-    PAD_MODE3 = 3
-    PAD_MODE4 = 4
-    PAD_MODE5 = 5
-    PAD_MODE6 = 6
-    PAD_MODE7 = 7
-    PAD_MODE8 = 8
-
-
 class AippInputFormat(IntEnum):
     """Pixel format of the image instructions."""
 

@@ -1,4 +1,4 @@
-"""TPipe, TQue and TBuf: buffers of one core, and the events that hand them from pipe to pipe.
+"""TQue and TQueBind: buffers of one core, and the events that hand them from pipe to pipe.
 
 Nothing here is known to the machine: a queue's calls become flag instructions, exactly as the framework issues
 them. `alloc_tensor` waits for the block's last free event, `enque` sets and `deque` waits, `free_tensor` sets.
@@ -6,19 +6,16 @@ them. `alloc_tensor` waits for the block's last free event, `enque` sets and `de
 
 from __future__ import annotations
 
-import sys
 from collections import deque as double_ended
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.trace import Cause
 from isa.faults import fault
 from isa.stream import current
-from isa.tensor import LocalTensor, Owner
-from isa.types import BLOCK_BYTES, EVENT_IDS, POSITION_SPACE, DType, HardEvent, Space, TPosition
+from isa.tensor import LocalTensor, element_type
+from isa.types import POSITION_SPACE, DType, HardEvent, Space, TPosition
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from ascend_sim.program import Program
 
 _BUFFER, _FLAG = Cause.BUFFER, Cause.FLAG
@@ -96,7 +93,7 @@ class TQueBind:
         self,
         src: TPosition = TPosition.VECIN,
         dst: TPosition = TPosition.VECIN,
-        depth: int = 1,
+        depth: int = 0,
         mask: int = 0,
     ) -> None:
         events = EVENTS.get((src, dst))
@@ -118,8 +115,13 @@ class TQueBind:
 
     # ---- life of a block --------------------------------------------------------------------
 
-    def alloc_tensor(self, dtype: DType) -> LocalTensor:
-        """Take a free block; the pipe that will fill it waits until its last user is done with it."""
+    def alloc_tensor(
+        self, dtype: DType | LocalTensor | None = None, *, tensor: LocalTensor | None = None
+    ) -> LocalTensor:
+        """Take a free block; the pipe that will fill it waits until its last user is done with it.
+
+        With a tensor in place of the type, that tensor becomes the block's.
+        """
         stream = program()
         blocks = self._blocks
         count = len(blocks)
@@ -136,9 +138,11 @@ class TQueBind:
         if block.free_id is not None:
             stream.queue_wait(self.free_event, block.free_id, block.site, _BUFFER, block.bytes)
             block.free_id = None
-        return self._tensor(block, dtype)
+        return self._tensor(block, dtype if tensor is None else tensor)
 
-    def _tensor(self, block: _Block, dtype: DType) -> LocalTensor:
+    def _tensor(self, block: _Block, dtype: Any) -> LocalTensor:
+        if type(dtype) is not DType:
+            return self._other_tensor(block, dtype)
         known = block.tensors.get(dtype)
         if known is None:
             tensor = LocalTensor(
@@ -153,6 +157,13 @@ class TQueBind:
             )
             block.tensors[dtype] = (tensor, tensor.key)
         return tensor
+
+    def _other_tensor(self, block: _Block, what: Any) -> LocalTensor:
+        """Return the block as a tensor for what is no type of the machine: a tensor to become it, or Python's types."""
+        if not isinstance(what, LocalTensor):
+            return self._tensor(block, element_type(f"{self.label}: the tensor", what))
+        what._become(self._tensor(block, what.dtype))
+        return what
 
     def _nothing_free(self, stream: Program) -> None:
         if not self._blocks:
@@ -216,9 +227,17 @@ class TQueBind:
         self._filled.append((block, stream.queue_set(event, self.label, site)))
 
     def deque(
-        self, dtype: DType, src_user_pos: Any = None, dst_user_pos: Any = None
+        self,
+        dtype: DType | LocalTensor | None = None,
+        src_user_pos: Any = None,
+        dst_user_pos: Any = None,
+        *,
+        tensor: LocalTensor | None = None,
     ) -> LocalTensor:
-        """Take the oldest enqueued tensor; the consuming pipe waits until the producer is done with it."""
+        """Take the oldest enqueued tensor; the consuming pipe waits until the producer is done with it.
+
+        With a tensor in place of the type, that tensor becomes the block's.
+        """
         stream = program()
         if not self._filled:
             held = [block for block in self._blocks if block.state is OCCUPIED]
@@ -235,7 +254,7 @@ class TQueBind:
         block.state = DEQUE
         block.site = site = stream.site(2)
         stream.queue_wait(event, event_id, site, _FLAG)
-        return self._tensor(block, dtype)
+        return self._tensor(block, dtype if tensor is None else tensor)
 
     def free_tensor(self, tensor: LocalTensor) -> None:
         """Give a block back: whoever allocates it next waits until the consumer's earlier work is complete."""
@@ -287,7 +306,7 @@ class TQueBind:
 
     def vacant_in_que(self) -> bool:
         """Return whether another tensor may be enqueued."""
-        return len(self._filled) < self.depth
+        return len(self._filled) < (self.depth or 1)
 
     def has_idle_buffer(self) -> bool:
         """Return whether a block is free."""
@@ -299,7 +318,13 @@ class TQueBind:
 
     # ---- for the TPipe ----------------------------------------------------------------------
 
+    @property
+    def blocks(self) -> int:
+        """How many buffers the queue has."""
+        return len(self._blocks)
+
     def _take(self, label: str, address: int, count: int, length: int) -> None:
+        """Get the buffers."""
         self.label, self.length = label, length
         self._blocks = [
             _Block(address + number * length, number, label, POSITION_SPACE[self.position], length)
@@ -307,6 +332,7 @@ class TQueBind:
         ]
 
     def _drain(self, stream: Program) -> None:
+        """Wait for the free events that are pending."""
         for block in self._blocks:
             if block.free_id is not None:
                 stream.wait_flag(self.free_event, block.free_id, Cause.BUFFER, site=stream.site(2))
@@ -314,6 +340,7 @@ class TQueBind:
                 block.free_id = None
 
     def _leaks(self) -> list[_Block]:
+        """Return the buffers that nobody gave back."""
         return [block for block in self._blocks if block.state is not FREE]
 
 
@@ -330,232 +357,3 @@ class TQue(TQueBind):
                 f"use TBuf for VECCALC",
             )
         super().__init__(bind[0], bind[1], depth, mask)
-
-
-class TBuf:
-    """A plain buffer without events: `get` gives its bytes, the kernel synchronises by itself."""
-
-    def __init__(self, pos: TPosition = TPosition.VECCALC) -> None:
-        self.position = TPosition(pos)
-        self.label = "buffer"
-        self.length = 0
-        self._owner: Owner | None = None
-        self._address = 0
-
-    def _take(self, label: str, address: int, length: int) -> None:
-        self.label, self.length, self._address = label, length, address
-        space = POSITION_SPACE[self.position]
-        self._owner = program().session.owner(label, space, address, length)
-
-    def get(self, dtype: DType, len: int | None = None) -> LocalTensor:
-        """Return the buffer as `len` elements of a type (all that fit where None)."""
-        return self.get_with_offset(self.length // dtype.size if len is None else len, 0, dtype)
-
-    def get_with_offset(self, size: int, buf_offset: int, dtype: DType) -> LocalTensor:
-        """Return `size` elements from byte `buf_offset` of the buffer."""
-        if self._owner is None:
-            fault(
-                "QUEUE",
-                "no-buffer",
-                f"{self.label}: get before pipe.init_buffer gave the TBuf its bytes",
-            )
-        last = int(buf_offset) + int(size) * dtype.size
-        if buf_offset < 0 or last > self.length:
-            fault(
-                "BOUNDS",
-                "buffer-bounds",
-                f"{self.label}: {size} elements of {dtype} from byte {buf_offset} end at byte {last}, the buffer has "
-                f"{self.length}",
-                self.label,
-                (int(buf_offset), last),
-            )
-        return LocalTensor(
-            dtype, self.position, self._address + int(buf_offset), int(size), owner=self._owner
-        )
-
-
-class TPipe:
-    """Hands out the on-chip memories of one core, in order from address 0. One at a time."""
-
-    def __init__(self) -> None:
-        stream = program()
-        if stream.tpipe is not None:
-            fault(
-                "QUEUE",
-                "second-pipe",
-                "a second TPipe is made while one is alive; destroy the first one",
-            )
-        stream.tpipe = self
-        stream.registers.reset()
-        self._stream = stream
-        self._queues: list[TQueBind] = []
-        self._used: dict[Space, int] = {}
-        self._holders: list[tuple[str, Space, int, int]] = []
-        stream.spend("TPipe", "pipe_init")
-
-    def init_buffer(
-        self, que: Any = None, num: Any = None, len: Any = None, *, buf: Any = None
-    ) -> None:
-        """Give a queue `num` blocks of `len` bytes (rounded up to 32), or a TBuf `num` bytes."""
-        target = que if que is not None else buf
-        frame = sys._getframe(1)
-        if isinstance(target, TBuf):
-            count, length = 1, num if len is None else len
-        elif isinstance(target, TQueBind):
-            count, length = num, len
-        else:
-            fault(
-                "QUEUE",
-                "init-buffer",
-                f"init_buffer takes a TQue or a TBuf, got {type(target).__name__}",
-            )
-        for what, value in (("num", count), ("len", length)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                fault(
-                    "QUEUE",
-                    "init-buffer",
-                    f"init_buffer: {what} must be a whole number of at least 1, got {value!r}",
-                )
-        rounded = -(-length // BLOCK_BYTES) * BLOCK_BYTES
-        label = _name_in(frame, target) or ("buffer" if isinstance(target, TBuf) else "queue")
-        if isinstance(target, TQueBind):
-            self._check_events(target, label, count)
-        space = POSITION_SPACE[target.position]
-        address = self._reserve(label, space, count, rounded)
-        if isinstance(target, TBuf):
-            target._take(label, address, rounded)
-        else:
-            target._take(label, address, count, rounded)
-            self._queues.append(target)
-
-    def _check_events(self, queue: TQueBind, label: str, count: int) -> None:
-        sharing = [other for other in self._queues if other.free_event is queue.free_event]
-        taken = sum(len(other._blocks) for other in sharing)
-        if taken + count > EVENT_IDS:
-            holders = ", ".join(f"{other.label} {len(other._blocks)}" for other in sharing)
-            fault(
-                "QUEUE",
-                "too-many-buffers",
-                f"init_buffer({label}, {count}): {taken + count} buffers would share the event ids of "
-                f"{queue.enque_event.name} and {queue.free_event.name}, {EVENT_IDS} exist"
-                + (f" (held: {holders})" if holders else "")
-                + f". Use at most {max(EVENT_IDS - taken, 0)} buffers here, or fewer queues at {queue.position.name}",
-                label,
-            )
-        total = sum(len(other._blocks) for other in self._queues) + count
-        if total > MAX_BLOCKS:
-            fault(
-                "QUEUE",
-                "too-many-blocks",
-                f"init_buffer({label}): a TPipe manages {MAX_BLOCKS} blocks, {total} asked",
-            )
-
-    def _reserve(self, label: str, space: Space, count: int, length: int) -> int:
-        memory = self._stream.session.chip.memories[space.name]
-        used = self._used.get(space, 0)
-        self._holders.append((label, space, count, length))
-        asked = used + count * length
-        if asked > memory.usable:
-            table = "".join(
-                f"\n    {name:<16} {number} x {size} = {number * size} bytes"
-                for name, where, number, size in self._holders
-                if where is space
-            )
-            left = max((memory.usable - used) // count // BLOCK_BYTES * BLOCK_BYTES, 0)
-            fits = (
-                f"{left} bytes a buffer would still fit"
-                if left
-                else "nothing is left for it; make the buffers before it smaller"
-            )
-            fault(
-                "CAPACITY",
-                "memory-overflow",
-                f"init_buffer({label}, {count} x {length}): {asked} bytes of {space.name} asked, {memory.usable} there "
-                f"({memory.bytes} less {memory.reserved} that the framework keeps), {asked - memory.usable} too many. "
-                f"{fits}{table}",
-                label,
-            )
-        self._used[space] = asked
-        reserved = self._stream.session.reserved
-        reserved[space.name] = max(asked, reserved.get(space.name, 0))
-        return used
-
-    # ---- event ids --------------------------------------------------------------------------
-
-    def alloc_event_id(self, event: HardEvent = HardEvent.V_S) -> int:
-        """Take the lowest free id of an event."""
-        event_id = self._stream.take_event(event, "alloc_event_id")
-        self._stream.events_by_hand[event] |= 1 << event_id
-        return event_id
-
-    def fetch_event_id(self, event: HardEvent = HardEvent.V_S) -> int:
-        """Return the lowest free id of an event without taking it."""
-        return self._stream.peek_event(event)
-
-    def release_event_id(self, id: int, event: HardEvent = HardEvent.V_S) -> None:
-        """Give an id back."""
-        self._stream.release_event(event, int(id))
-        self._stream.events_by_hand[event] &= ~(1 << int(id))
-
-    def get_base_addr(self, logic_pos: TPosition = TPosition.VECCALC) -> int:
-        """Return the first address of the memory behind a position that is not handed out."""
-        return self._used.get(POSITION_SPACE[logic_pos], 0)
-
-    # ---- the end ----------------------------------------------------------------------------
-
-    def init(self) -> None:
-        """Start over with empty memories."""
-        self.reset()
-
-    def reset(self) -> None:
-        """Wait for all events, then hand the memories out anew."""
-        for queue in self._queues:
-            queue._drain(self._stream)
-        self._queues, self._used, self._holders = [], {}, []
-
-    def destroy(self) -> None:
-        """Wait for the pending free events of all buffers, then for all pipes."""
-        self.close()
-
-    def close(self) -> None:
-        """Do what the end of the TPipe's life does; the kernel's end calls it."""
-        stream = self._stream
-        if stream.tpipe is not self:
-            return
-        for queue in self._queues:
-            queue._drain(stream)
-            for block in queue._leaks():
-                stream.session.report(
-                    "QUEUE",
-                    "tensor-not-freed",
-                    f"{block.owner.label} is still {block.state} when the kernel ends: no free_tensor for what was "
-                    f"taken at {stream.session.where_text(block.site)}",
-                    block.site,
-                    stream.core.name,
-                    "S",
-                    queue.label,
-                )
-        stream.pipe_barrier(None)
-        stream.tpipe = None
-
-
-def _name_in(frame: FrameType, target: Any) -> str | None:
-    """Return the name of an object in the frame that passed it: a local, or an attribute of one."""
-    for name, value in frame.f_locals.items():
-        if value is target:
-            return name
-    for value in list(frame.f_locals.values()):
-        attributes = getattr(value, "__dict__", None)
-        if isinstance(attributes, dict):
-            for attribute, inner in attributes.items():
-                if inner is target:
-                    return str(attribute)
-    return None
-
-
-def get_tpipe_ptr() -> TPipe:
-    """Return the running kernel's TPipe."""
-    pipe = program().tpipe
-    if pipe is None:
-        fault("QUEUE", "no-pipe", "get_tpipe_ptr: the kernel has made no TPipe")
-    return pipe  # type: ignore[no-any-return]

@@ -62,12 +62,7 @@ def ascend_is_aiv() -> bool:
 
 def phase(name: str) -> None:
     """Open a phase: instructions issued from here on count for it. Costs no time."""
-    stream = program()
-    session = stream.session
-    if name not in session.phases:
-        session.phases[name] = len(session.log.phases)
-        session.log.phases.append(name)
-    stream.phase = session.phases[name]
+    program().open_phase(name)
 
 
 def ceildiv(a: int, b: int) -> int:
