@@ -41,8 +41,10 @@ def uniform(desc: TensorDesc, bounds: str, generator: np.random.Generator) -> Ar
     return array
 
 
-def load_npz(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Array]:
-    """Return the arrays of a `.npz` file, which must hold the tensors `names` and no others.
+def load_npz(
+    path: str | os.PathLike[str], names: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Array]:
+    """Return the arrays of a `.npz` file, which must hold the tensors `names`, may hold `optional`, and no others.
 
     Raises `ConfigError` for a file that cannot be read or that holds other names.
     """
@@ -50,7 +52,7 @@ def load_npz(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Ar
         with zipfile.ZipFile(path):  # numpy would take a .npy file and a pickle as well
             pass
         with np.load(Path(path), allow_pickle=False) as file:
-            return {name: file[name] for name in _same_names(path, list(file.files), names)}
+            return {name: file[name] for name in _expected(path, file.files, names, optional)}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ConfigError(
             f"{path}: cannot be read as a .npz file ({error}); make one with numpy.savez"
@@ -73,20 +75,25 @@ def expect_array(
     return array
 
 
-def _same_names(
-    path: str | os.PathLike[str], given: Sequence[str], names: Sequence[str]
-) -> Sequence[str]:
+def _expected(
+    path: str | os.PathLike[str],
+    given: Sequence[str],
+    names: Sequence[str],
+    optional: Sequence[str],
+) -> list[str]:
+    """Return the names that are given. Raises `ConfigError` for one too many or one too few."""
+    known = [*names, *optional]
     for name in given:
-        if name not in names:
+        if name not in known:
             raise ConfigError(
-                f"{path}: no input is called {name!r}{nearest(name, names)} (inputs: {', '.join(names)})"
+                f"{path}: no input is called {name!r}{nearest(name, known)} (inputs: {', '.join(known)})"
             )
     missing = [name for name in names if name not in given]
     if missing:
         raise ConfigError(
             f"{path}: {', '.join(missing)} missing; it holds: {', '.join(given) or 'nothing'}"
         )
-    return names
+    return [name for name in known if name in given]
 
 
 def _bounds(text: str) -> tuple[float, float]:

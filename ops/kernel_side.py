@@ -61,8 +61,8 @@ class Kernel(ABC):
     ) -> TilingResult:
         """Compute the tiling. Raises `TilingFailure`."""
 
-    def workspace_size(self, call: KernelCall) -> int:
-        """Return the bytes of GM that the kernel needs beside its tensors."""
+    def workspace_size(self, call: KernelCall, tiling: TilingResult | None) -> int:
+        """Return the bytes of GM that the kernel needs beside its tensors; `tiling` is None where it was refused."""
         return 0
 
     @abstractmethod

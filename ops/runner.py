@@ -102,7 +102,8 @@ class Runner(ABC):
             self.param_updated = False
             self._prepared_for = asked
         return sum(
-            node.kernel.workspace_size(_call(node.node, inputs, outputs)) for node in self._nodes
+            node.kernel.workspace_size(_call(node.node, inputs, outputs), node.tiling)
+            for node in self._nodes
         )
 
     def check_prepared(

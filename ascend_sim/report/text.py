@@ -72,6 +72,7 @@ def print_summary(summary: Mapping[str, Any], console: Console, folder: Path | N
     if used:
         _print_legend(used, console)
     _print_phases(summary, console)
+    _print_explanation(summary.get("explanation", {}), console)
     print_findings(summary["findings"], console)
     for advice in summary["advice"]:
         console.print(_hanging("-> ", Text(advice)))
@@ -340,6 +341,15 @@ def _print_phases(summary: Mapping[str, Any], console: Console) -> None:
         )  # fmt: skip
     console.print(table)
     console.print()
+
+
+def _print_explanation(explanation: Mapping[str, Sequence[str]], console: Console) -> None:
+    """Print what an operator itself has to say about its run: lines under a title."""
+    for title, lines in explanation.items():
+        console.print(Text(title, style="bold"))
+        for line in lines:
+            console.print(_hanging("  ", Text(line)))
+        console.print()
 
 
 def _hanging(lead: str, text: Text) -> Table:
