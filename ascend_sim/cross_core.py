@@ -39,9 +39,9 @@ class CrossFlags:
         )
         self.limit = chip.sync.counter_max
         self._sets: dict[tuple[int, int, int, CoreKind], dict[int, list[tuple[int, Item]]]] = {}
-        self.inside_cores = False  # whether flags order the cores of an AI Core among each other
 
-    def _senders(self, core: Core, mode: int) -> list[Core]:
+    def senders(self, core: Core, mode: int) -> list[Core]:
+        """Return the cores whose sets make up a round of a mode, with a core among them."""
         cores = self._session.cores
         if mode == 0:
             return [other for other in cores if other.kind is core.kind]
@@ -50,9 +50,10 @@ class CrossFlags:
             return [other for other in same if other.kind is CoreKind.AIV]
         return [core]
 
-    def _receivers(self, core: Core, mode: int) -> list[Core]:
+    def receivers(self, core: Core, mode: int) -> list[Core]:
+        """Return the cores on which a round of a mode that a core takes part in arrives."""
         if mode in (0, 1):
-            return self._senders(core, mode)
+            return self.senders(core, mode)
         want = CoreKind.AIV if core.kind is CoreKind.AIC else CoreKind.AIC
         return [
             other
@@ -68,7 +69,7 @@ class CrossFlags:
         mine = sets.setdefault(core.index, [])
         mine.append((time, item))
         round_number = len(mine)
-        senders = self._senders(core, mode)
+        senders = self.senders(core, mode)
         arrivals = []
         for sender in senders:
             theirs = sets.get(sender.index, [])
@@ -77,7 +78,7 @@ class CrossFlags:
             arrivals.append(theirs[round_number - 1])
         last, by = max(arrivals, key=lambda arrival: (arrival[0], arrival[1].core))
         visible = last + (self._latency_all if mode == 0 else self._latency)
-        for receiver in self._receivers(core, mode):
+        for receiver in self.receivers(core, mode):
             receiver.deliver(flag_id, visible, by)
 
     def check_counter(

@@ -1,37 +1,36 @@
-"""The order checker of one core: which accesses nothing orders, and reads of bytes that nothing wrote.
+"""The order checker of one core: which accesses nothing orders.
 
 It follows the program without any time: pipes as queues, flags as tokens, each pipe with a vector of what it
 knows to be complete on the others. So a verdict does not depend on how fast anything happens to be. Edges: a
 set raises what its pipe has completed, a wait learns it; a barrier teaches a pipe about itself; an instruction
-knows what the scalar unit knew when it issued it. Inside a pipe instructions start in order but overlap, so two
+knows what the scalar unit knew when it issued it; a wait for another core's flag adds what that core knew
+(`ascend_sim.core_order`). Inside a pipe instructions start in order but overlap, so two
 conflicting neighbours need a barrier as well.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from ascend_sim.core_order import Epoch, join
 from ascend_sim.trace import Item, Kind
-from ascend_sim.unit_flags import FINISH
+from ascend_sim.unit_flags import FINISH, UnitOrder
+from ascend_sim.written import Written
 from isa.access import GM_PLACE
-from isa.cube_forms import LoadCall
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from ascend_sim.program import Program
     from isa.access import Access
-    from isa.instruction import Call
-    from isa.tensor import Owner
 
 _S, _M, _FIX = Pipe.S, Pipe.M, Pipe.FIX
 _L0C = int(Space.L0C)
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
-_PIPES = len(Pipe)
+_EPOCH = len(Pipe)
+"""Place in a pipe's clock, behind those of the pipes, of what it knows of other cores: the number of an epoch."""
 SAME_PIPE_WINDOW = 16
 """Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
 _PRUNE_AT = 64
@@ -44,7 +43,7 @@ class _Lane:
 
     def __init__(self) -> None:
         self.pending: deque[tuple[Item, list[int]]] = deque()
-        self.known = [0] * _PIPES
+        self.known = [0] * (_EPOCH + 1)
         self.count = 0
         self.freed = 0  # of M: up to which Fixpipe unit flags say that L0C has been read
         self.snapshot: list[int] | None = None
@@ -91,20 +90,22 @@ class Order:
         self._scalar.snapshot = self._scalar.known
         self._tokens: dict[int, deque[list[int]]] = {}
         self._logs: dict[int, dict[Pipe, _Log]] = {}  # by memory or allocation
-        self._written = {
-            space: np.zeros(memory.nbytes, bool) for space, memory in program.core.memories.items()
-        }
-        self._units = _UnitBits(self) if program.core_kind is CoreKind.AIC else None
+        self._written = Written(program)
+        self._units = UnitOrder(program) if program.core_kind is CoreKind.AIC else None
         self._enough_cells = program.core.enough_cells
-        self._hollow: list[tuple[Access, int]] = []  # loads of bytes that nothing had written
-        self._complete: set[int] = set()  # calls whose reads have been found written
-        self._marked: set[int] = set()  # calls whose writes have been marked
-        self._calls_of: dict[int, set[int]] = {}  # those of both that use an owner's bytes
+        self._cores = program.session.core_order
+        self._uses = program.session.gm_uses
+        self._epochs = [Epoch({}, 0)]  # what other cores are known to have done, wait after wait
+        self._backlog: deque[tuple[Item, Access | None, bool]] = deque()
+        self._stopped = False  # the scalar unit waits for a flag of another core
 
     # ---- following the program --------------------------------------------------------------
 
     def issue(self, item: Item) -> None:
         """Take the next item of the program."""
+        if self._stopped:
+            self._backlog.append((item, None, False))
+            return
         snapshot = self._scalar.known
         if item.pipe is _S:
             self._scalar_item(item)
@@ -114,6 +115,38 @@ class Order:
             lane.pending.append((item, snapshot))
         elif _moves_others(item) and any(other.pending for other in self._lanes.values()):
             self._follow()
+
+    def go_on(self) -> None:
+        """Follow what has piled up behind a wait for another core, now that its set has been followed."""
+        while self._stopped:
+            if not self._learn(self._backlog[0][0]):
+                return
+            self._stopped = False
+            self._backlog.popleft()
+            while self._backlog and not self._stopped:
+                item, access, write = self._backlog.popleft()
+                if access is not None:
+                    self.scalar(item, access, write=write)
+                else:
+                    self.issue(item)
+
+    def _learn(self, item: Item) -> bool:
+        """Learn what a wait for a flag of another core says; return False where that is not known yet."""
+        program = self._program
+        came = self._cores.wait(program.core, item.event_id)
+        if came is None:
+            return False
+        now = self._epochs[-1]
+        epoch = join([now, came])
+        epoch.level += 1
+        known = self._scalar.known.copy()
+        own = epoch.rows.pop(program.unit, None)
+        if own is not None:  # others know what this core did, and tell it so
+            _join(known, own)
+        known[_EPOCH] = len(self._epochs)
+        self._epochs.append(epoch)
+        self._scalar.known = known
+        return True
 
     def _follow(self) -> None:
         moved = True
@@ -143,22 +176,25 @@ class Order:
                     self._access(access, False, pipe, lane, item)
                 access = call.writes[0]
                 self._access(access, True, pipe, lane, item)
-                self._written_bytes(item)
+                self._written.instruction(item)
             if flagged == FINISH:
                 self._units.finish(pipe, lane, call)  # type: ignore[union-attr]
         elif kind is _SET:
-            if item.event is None:
-                return True  # goes to another core
             token = lane.known.copy()
             token[pipe] = lane.count
-            self._tokens.setdefault(item.flag, deque()).append(token)
+            if item.event is None:
+                program = self._program
+                epoch = self._epochs[token[_EPOCH]]
+                self._cores.set(program.core, item, program.unit, token[:_EPOCH], epoch)
+            else:
+                self._tokens.setdefault(item.flag, deque()).append(token)
         elif kind is _WAIT:
             tokens = self._tokens.get(item.flag)
             if not tokens:
                 return False
             _join(lane.known, tokens.popleft())
             if item.forget is not None:
-                self._forget_bytes(*item.forget)
+                self._written.forget(*item.forget)
         else:
             lane.known[pipe] = lane.count
         return True
@@ -172,6 +208,11 @@ class Order:
             self._tokens.setdefault(item.flag, deque()).append(token)
             self._follow()
         elif kind is _WAIT:
+            if item.event is None:
+                if not self._learn(item):
+                    self._stopped = True
+                    self._backlog.appendleft((item, None, False))
+                return
             tokens = self._tokens.get(item.flag)
             if tokens:
                 known = lane.known.copy()
@@ -193,24 +234,25 @@ class Order:
 
     def scalar(self, item: Item, access: Access, *, write: bool) -> None:
         """Take an access of the scalar unit."""
+        if self._stopped:
+            self._backlog.append((item, access, write))
+            return
         lane = self._scalar
         lane.count += 1
         self._access(access, write, Pipe.S, lane, item)
         if access.buffer is None:
-            if write:
-                access.byte_view(self._written[access.space])[...] = True
-            elif not access.byte_view(self._written[access.space]).all():
-                self._uninitialised(item, access)
+            self._written.scalar(item, access, write=write)
 
     def _access(self, access: Access, write: bool, pipe: Pipe, lane: _Lane, item: Item) -> None:
         place = access.place
-        if place >= GM_PLACE:
-            self._session.note_gm(self._program, access, write, item)
         logs = self._logs.get(place)
         if logs is None:
             logs = self._logs[place] = {}
         known = lane.known
         number = lane.count
+        if place >= GM_PLACE:
+            epoch = self._epochs[known[_EPOCH]]
+            self._uses.append((self._program.unit, access, write, item, pipe, number, epoch))
         low, high = access.low, access.high
         for other_pipe, log in logs.items():
             entries = log.entries
@@ -263,113 +305,6 @@ class Order:
         log.entries = [entry for entry in log.entries if entry.number > floor]
         log.limit = max(_PRUNE_AT, 2 * len(log.entries))
 
-    # ---- written bytes ----------------------------------------------------------------------
-
-    def _written_bytes(self, item: Item) -> None:
-        call = item.call
-        identity = id(call.template)
-        if identity not in self._complete and not self._look_at_sources(item, identity):
-            return
-        if identity in self._marked and not call.undefined:
-            return
-        target = call.writes[0]
-        if target.buffer is None:
-            bits = self._written[target.space]
-            lost = any(access.byte_view(bits).any() for access in call.undefined)
-            view = target.byte_view(bits)
-            if target.lanes is None:
-                view[...] = True
-            else:
-                np.copyto(view, True, where=target.lanes[..., None])
-            for access in call.undefined:
-                access.byte_view(bits)[...] = False
-            if lost:
-                self._start_anew()
-        if not call.undefined:
-            self._marked.add(identity)
-            if target.owner is not None:
-                self._calls_of.setdefault(target.owner.serial, set()).add(identity)
-
-    def _look_at_sources(self, item: Item, identity: int) -> bool:
-        """Check that what a call reads has been written; return False where it has marked its writes itself."""
-        call = item.call
-        moves_only = isinstance(call, LoadCall)
-        for access in call.reads:
-            if access.buffer is None:
-                if moves_only:
-                    written = access.byte_view(self._written[access.space]).all(axis=-1)
-                    if not written.all():
-                        self._load_partly(item, written)
-                        return False
-                else:
-                    self._check_written(item, access)
-                if access.owner is not None:
-                    self._calls_of.setdefault(access.owner.serial, set()).add(identity)
-        self._complete.add(identity)
-        return True
-
-    def _load_partly(self, item: Item, written: NDArray[np.bool_]) -> None:
-        """Take a load of elements of which only some have been written: the others arrive as unwritten ones."""
-        target = item.call.writes[0]
-        view = target.byte_view(self._written[target.space])
-        arrived = item.call.arrives(written)[..., None]
-        lost = bool((view & ~arrived).any())
-        view[...] = arrived
-        if lost:
-            self._start_anew()
-        self._hollow = [load for load in self._hollow if not target.covers(load[0])]
-        self._hollow.append((target, item.site))
-
-    def _start_anew(self) -> None:
-        """Forget which calls need no further look: bytes that they use have become unwritten."""
-        self._complete.clear()
-        self._marked.clear()
-
-    def _forget_bytes(self, owner: Owner, space: Space, address: int, length: int) -> None:
-        """Take a buffer's bytes for unwritten: a queue has handed them out anew."""
-        self._written[space][address : address + length] = False
-        for identity in self._calls_of.pop(owner.serial, ()):
-            self._complete.discard(identity)
-            self._marked.discard(identity)
-
-    def _check_written(self, item: Item, access: Access) -> None:
-        view = access.byte_view(self._written[access.space])
-        written = (
-            view.all()
-            if access.lanes is None
-            else view[np.broadcast_to(access.lanes, access.shape)].all()
-        )
-        if not written:
-            self._uninitialised(item, access)
-
-    def _uninitialised(self, item: Item, access: Access) -> None:
-        bits = self._written[access.space]
-        for low, high in access.ranges().tolist():
-            missing = np.flatnonzero(~bits[low:high])
-            if len(missing):
-                first = low + int(missing[0])
-                cure = "Load or fill it first, or shorten the operand"
-                for load, site in reversed(self._hollow):
-                    if load.space is access.space and load.low <= first < load.high:
-                        cure = (
-                            f"The load at {self._session.where_text(site)} took it from L1 bytes that nothing had "
-                            f"written: fill them, or shorten the operand"
-                        )
-                        break
-                self._session.report(
-                    "UNINIT",
-                    "uninitialised-read",
-                    f"{item.name} reads {access.name}, {access.space.name} bytes {access.low} to {access.high}, but "
-                    f"nothing has written byte {first} (byte {first - access.low} of the operand). {cure}",
-                    item.site,
-                    self._program.core.name,
-                    item.pipe.name,
-                    access.name,
-                    (first, low + int(missing[-1]) + 1),
-                    struck=True,
-                )
-                return
-
 
 def _combine(first: Item, second: Item) -> bool:
     """Return whether two stores are atomic ones of one kind, whose order does not matter."""
@@ -377,55 +312,12 @@ def _combine(first: Item, second: Item) -> bool:
     return kind is not None and kind == second.call.atomic
 
 
-class _UnitBits:
-    """The unit flags of L0C as the order sees them: which units are full, and what their last change tells."""
-
-    def __init__(self, order: Order) -> None:
-        self._map = order._session.units
-        count = -(-order._program.core.memories[Space.L0C].nbytes // self._map.granule)
-        self._full: NDArray[np.bool_] = np.zeros(count, bool)
-        self._changed: NDArray[np.int64] = np.zeros(count, np.int64)  # by which Mmad or Fixpipe
-        self._tokens: NDArray[Any] = np.full(count, None, object)  # what that one knew
-
-    def may_start(self, pipe: Pipe, lane: _Lane, call: Call) -> bool:
-        """Return whether an instruction's units are as it needs them; its pipe learns what that tells."""
-        units = self._map.of(call)
-        full = self._full[units]
-        if not len(full):
-            return True
-        if full.any() if pipe is _M else not full.all():
-            return False
-        changed = self._changed[units]
-        last = int(changed.argmax())
-        token = self._tokens[units][last]
-        if token is not None:
-            _join(lane.known, token)
-            if pipe is _M:
-                lane.freed = max(lane.freed, int(changed[last]))
-        return True
-
-    def finish(self, pipe: Pipe, lane: _Lane, call: Call) -> None:
-        """Fill or free the units of an instruction that is the last one to need them.
-
-        Full units say that the Mmad is through; free ones only that the Fixpipe has read them, not where its bytes are.
-        """
-        units = self._map.of(call)
-        token = lane.known.copy()
-        if pipe is _M:
-            token[_M] = lane.count
-        self._full[units] = pipe is _M
-        self._changed[units] = lane.count
-        box = np.empty((), object)  # else numpy would take the list for a row of values
-        box[()] = token
-        self._tokens[units] = box
-
-
 def _moves_others(item: Item) -> bool:
     """Return whether pipes may wait for an item: a set, or the last user of unit flags."""
     return item.kind is _SET or (item.kind is _INSTRUCTION and item.call.unit_flag == FINISH)
 
 
-def _join(known: list[int], other: list[int]) -> None:
+def _join(known: list[int], other: Sequence[int]) -> None:
     for position, value in enumerate(other):
         if value > known[position]:
             known[position] = value

@@ -15,11 +15,11 @@ import numpy as np
 import simpy
 
 import isa
-from ascend_sim import messages
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
-from ascend_sim.coverage import GmUse, axis_text, conflicts, unwritten
+from ascend_sim.coverage import axis_text, unwritten
 from ascend_sim.errors import ConfigError, Finding, HostError, KernelError
+from ascend_sim.gm_order import conflicts
 from ascend_sim.lang.jit import Kernel
 from ascend_sim.placement import KernelType, places
 from ascend_sim.recording import Origin, Recording
@@ -381,14 +381,10 @@ def _look_over(
     session: Session, addresses: dict[str, GlobalAddress], outputs: list[str] | None
 ) -> dict[str, list[tuple[int, int]]]:
     """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
-    for uses in session.unordered_accesses():
-        for kind, buffer, first, second, (low, high) in conflicts(uses):
-            _report_conflict(session, kind, buffer, first, second, low, high)
-    everything: list[GmUse] = [use[:4] for use in session.gm_accesses]
-    gaps = unwritten(everything, addresses)
-    read = {
-        access.buffer.index for _, access, write, _ in everything if not write and access.buffer
-    }
+    for conflict in conflicts(session.gm_uses):
+        session.race_of_cores(conflict)
+    gaps = unwritten((use[1] for use in session.gm_uses if use[2]), addresses)
+    read = {use[1].buffer.index for use in session.gm_uses if not use[2]}
     for name, ranges in gaps.items():
         address = addresses[name]
         if (
@@ -411,24 +407,3 @@ def _look_over(
             struck=True,
         )
     return {name: as_ranges(ranges) for name, ranges in gaps.items()}
-
-
-def _report_conflict(
-    session: Session, kind: str, buffer: GmBuffer, first: Any, second: Any, low: int, high: int
-) -> None:
-    first_item, second_item = first[3], second[3]
-    verb = "write" if kind == "WAW" else "write and read"
-    session.report(
-        "RACE",
-        f"race-blocks-{kind.lower()}",
-        f"blocks {first[0]} and {second[0]} {verb} the same bytes of {buffer.name}, {low} to {high}, and nothing "
-        f"orders blocks [{kind}]\n"
-        f"  {first_item.name:<12} {messages.place(session.sites[first_item.site])}  block {first[0]}\n"
-        f"  {second_item.name:<12} {messages.place(session.sites[second_item.site])}  block {second[0]}\n"
-        f"  let each block own its part of {buffer.name}",
-        second_item.site,
-        session.log.cores[second_item.core].name,
-        second_item.pipe.name,
-        buffer.name,
-        (low, high),
-    )

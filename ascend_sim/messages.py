@@ -12,6 +12,7 @@ from isa.types import Pipe, Space
 
 if TYPE_CHECKING:
     from ascend_sim.core import Core
+    from ascend_sim.gm_order import Conflict
     from isa.access import Access
 
 
@@ -81,6 +82,29 @@ def _cure(earlier: Pipe, later: Pipe, first_line: int, second_line: int) -> str:
         f"nothing orders {earlier.name} before {later.name} here: set_flag({event}, id) after line {first_line}, "
         f"wait_flag({event}, id) before line {second_line}; or let a queue's enque and deque do it"
     )
+
+
+def race_of_cores(conflict: Conflict, names: tuple[str, str], sites: list[Site]) -> str:
+    """Say which blocks, or cores of one block, touch the same bytes, and that nothing orders them."""
+    what, first, second = conflict
+    verb = {"WAW": "write", "RAW": "write and read", "WAR": "read and write"}[what]
+    low, high = conflict.bytes()
+    buffer = second.access.buffer
+    assert buffer is not None
+    same_kind = names[0].startswith("block ") and names[1].startswith("block ")
+    both = (
+        f"blocks {names[0][6:]} and {names[1][6:]}" if same_kind else f"{names[0]} and {names[1]}"
+    )
+    lines = [
+        f"{both} {verb} the same bytes of {buffer.name}, {low} to {high}, and nothing orders them [{what}]"
+    ]
+    for use, name in ((first, names[0]), (second, names[1])):
+        item = use.item
+        lines.append(f"  {item.name:<12} {place(sites[item.site])}  {name}, {item.pipe.name}")
+    lines.append(
+        f"  let each own its part of {buffer.name}, or put a flag between cores, or sync_all, between the two"
+    )
+    return "\n".join(lines)
 
 
 def deadlock(cores: list[Core], sites: list[Site], now: int) -> tuple[str, Finding]:

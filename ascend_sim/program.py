@@ -140,8 +140,6 @@ class Program:
             int, int
         ] = {}  # queue buffers that are free: owner's serial, site of free_tensor
         self.phase = 0
-        self.epoch = 0  # rounds of flags over all cores that this core has been through
-        self._joined: set[int] = set()
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
         pipes = PIPES_OF[core.kind]
@@ -624,19 +622,12 @@ class Program:
         item = self._new(pipe, Kind.SET_FLAG, "cross_core_set_flag", self.site())
         item.event_id, item.mode, item.flag = flag_id, mode, FIRST_KEY + flag_id
         self._append(item)
-        if mode == 0:
-            self._joined.add(flag_id)
-        else:
-            self.session.cross.inside_cores = True
 
     def cross_wait(self, flag_id: int) -> None:
         """Stop the scalar unit until a cross-core flag has come."""
         item = self._new(Pipe.S, Kind.WAIT_FLAG, "cross_core_wait_flag", self.site())
         item.event_id, item.flag, item.cause = flag_id, FIRST_KEY + flag_id, Cause.CROSS_CORE
         self._append(item)
-        if flag_id in self._joined:
-            self.epoch += 1
-            self._joined.discard(flag_id)
 
     # ---- event ids --------------------------------------------------------------------------
 

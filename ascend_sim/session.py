@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ascend_sim import messages
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.core import Core
-from ascend_sim.coverage import GmUse
+from ascend_sim.core_order import CoreOrder
 from ascend_sim.cross_core import CrossFlags
 from ascend_sim.errors import DeadlockError, Finding, KernelError, RaceError, UninitializedRead
 from ascend_sim.gm import GlobalMemory
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
     from ascend_sim.config import Chip
+    from ascend_sim.gm_order import Conflict, GmUse
     from ascend_sim.hazards import _Entry
     from isa.access import Access
     from isa.instruction import Call
@@ -70,7 +71,7 @@ class Session:
         self.findings: dict[Any, Finding] = {}
         self.written_buffers: set[int] = set()
         self.reserved: dict[str, int] = {}  # bytes that a TPipe has handed out at most, by memory
-        self.gm_accesses: list[tuple[int, Access, bool, Item, int]] = []
+        self.gm_uses: list[Sequence[Any]] = []  # fields of GmUse
         self.phases = {"": 0}
         self.cores: list[Core] = []
         self._physical = physical_cores
@@ -88,6 +89,7 @@ class Session:
         self._done = 0
         self._ended: dict[int, list[Core]] = {}
         self.cross = CrossFlags(self)
+        self.core_order = CoreOrder(self)
         self.units = UnitMap(chip.fixpipe.unit_flag_granule)
         self.output = Output()
 
@@ -209,21 +211,51 @@ class Session:
         )
         self._record(key, finding)
 
-    def note_gm(self, program: Program, access: Access, write: bool, item: Item) -> None:
-        """Remember an access to GM: blocks are compared, and outputs looked over, when all is done."""
-        self.gm_accesses.append((program.unit, access, write, item, program.epoch))
+    def race_of_cores(self, conflict: Conflict) -> None:
+        """Record two accesses of different cores that nothing orders, once for each pair of places."""
+        what, first, second = conflict
+        earlier, later = first.item, second.item
+        key = ("race of cores", what, earlier.site, later.site, earlier.name, later.name)
+        if (
+            what != "WAW" or first.epoch.level != second.epoch.level
+        ):  # else neither is the later one
+            pairs = self._pairs.setdefault(key, [])
+            if len(pairs) < MAX_PAIRS:
+                pairs.append((what, earlier, later))
+        known = self.findings.get(key)
+        if known is not None:
+            known.hits += 1
+            return
+        place, other = self.sites[later.site], self.sites[earlier.site]
+        core = self.log.cores[later.core].name
+        finding = Finding(
+            "RACE",
+            f"race-blocks-{what.lower()}",
+            messages.race_of_cores(
+                conflict, (self._unit_name(first), self._unit_name(second)), self.sites
+            ),
+            place.file,
+            place.line,
+            core,
+            later.pipe.name,
+            second.access.name,
+            conflict.bytes(),
+        )
+        finding.related.append(
+            {
+                "file": other.file,
+                "line": other.line,
+                "pipe": earlier.pipe.name,
+                "instruction": earlier.name,
+            }
+        )
+        self._record(key, finding)
 
-    def unordered_accesses(self) -> list[list[GmUse]]:
-        """Return the accesses to GM in sets within which nothing orders one unit with another.
-
-        A round of flags over all cores ends a set. Where flags order the cores of an AI Core among each other, these
-        count as one unit.
-        """
-        epochs: dict[int, list[GmUse]] = {}
-        joined = self._seats_a_block if self.cross.inside_cores else 1
-        for unit, access, write, item, epoch in self.gm_accesses:
-            epochs.setdefault(epoch, []).append((unit // joined, access, write, item))
-        return [epochs[epoch] for epoch in sorted(epochs)]
+    def _unit_name(self, use: GmUse) -> str:
+        """Return "block 3", in a mix kernel the core that runs its part of a block."""
+        if self._seats_a_block == 1:
+            return f"block {use.unit}"
+        return self.log.cores[use.item.core].name
 
     # ---- running ----------------------------------------------------------------------------
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ascend_sim.core import Core
+    from ascend_sim.hazards import _Lane
     from ascend_sim.pipes import PipeQueue
+    from ascend_sim.program import Program
     from ascend_sim.trace import Item
     from isa.instruction import Call
 
@@ -158,6 +160,49 @@ class UnitFlags:
             if len(part)
         ]
         return ranges, self._setter[int(wrong[0])] if len(wrong) and item.pipe is _M else None
+
+
+class UnitOrder:
+    """The unit flags of L0C as the order sees them: which units are full, and what their last change tells."""
+
+    def __init__(self, program: Program) -> None:
+        self._map = program.session.units
+        count = -(-program.core.memories[Space.L0C].nbytes // self._map.granule)
+        self._full: NDArray[np.bool_] = np.zeros(count, bool)
+        self._changed: NDArray[np.int64] = np.zeros(count, np.int64)  # by which Mmad or Fixpipe
+        self._tokens: NDArray[Any] = np.full(count, None, object)  # what that one knew
+
+    def may_start(self, pipe: Pipe, lane: _Lane, call: Call) -> bool:
+        """Return whether an instruction's units are as it needs them; its pipe learns what that tells."""
+        units = self._map.of(call)
+        full = self._full[units]
+        if not len(full):
+            return True
+        if full.any() if pipe is _M else not full.all():
+            return False
+        changed = self._changed[units]
+        last = int(changed.argmax())
+        token = self._tokens[units][last]
+        if token is not None:
+            lane.known[:] = map(max, lane.known, token)
+            if pipe is _M:
+                lane.freed = max(lane.freed, int(changed[last]))
+        return True
+
+    def finish(self, pipe: Pipe, lane: _Lane, call: Call) -> None:
+        """Fill or free the units of an instruction that is the last one to need them.
+
+        Full units say that the Mmad is through; free ones only that the Fixpipe has read them, not where its bytes are.
+        """
+        units = self._map.of(call)
+        token = lane.known.copy()
+        if pipe is _M:
+            token[_M] = lane.count
+        self._full[units] = pipe is _M
+        self._changed[units] = lane.count
+        box = np.empty((), object)  # else numpy would take the list for a row of values
+        box[()] = token
+        self._tokens[units] = box
 
 
 def is_flagged(item: Item) -> bool:

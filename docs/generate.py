@@ -90,7 +90,7 @@ def _mentions(node: ast.AST) -> Iterator[tuple[str, str, str]]:
 
 SPELT_OUT = {
     "race-…": ("race-raw", "race-war", "race-waw"),
-    "race-blocks-…": ("race-blocks-raw", "race-blocks-waw"),
+    "race-blocks-…": ("race-blocks-raw", "race-blocks-war", "race-blocks-waw"),
 }
 """Codes that are partly filled in, and all that they may become."""
 

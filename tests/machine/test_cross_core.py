@@ -296,7 +296,6 @@ def test_order_from_one_vector_core_to_the_other_by_way_of_the_cube_core(relay: 
         assert str(line_of(kernel, "# store")) in race.message
 
 
-@pytest.mark.xfail(strict=True, reason="with flags inside an AI Core its cores are not compared")
 def test_a_flag_that_is_set_before_the_store_orders_nothing() -> None:
     def kernel(z: asc.GlobalAddress) -> None:
         if asc.ascend_is_aic():
@@ -317,7 +316,6 @@ def test_a_flag_that_is_set_before_the_store_orders_nothing() -> None:
     assert race.kind == "RACE"
 
 
-@pytest.mark.xfail(strict=True, reason="with flags inside an AI Core its cores are not compared")
 def test_a_producer_that_does_not_wait_for_its_consumer() -> None:
     """The second store may come before the first has been read: nothing leads back."""
 

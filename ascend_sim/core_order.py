@@ -1,0 +1,97 @@
+"""What cores know of each other: vector clocks over all cores, advanced by flags between cores.
+
+It follows programs, not time: a set takes what its pipe knows along, the k-th wait for a flag learns what all senders
+of the k-th round knew. What a core knows of others only changes at such a wait, so it is kept as a list of epochs;
+inside a core, an epoch's number is one more entry of the pipes' clocks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ascend_sim.core import Core
+    from ascend_sim.hazards import Order
+    from ascend_sim.session import Session
+    from ascend_sim.trace import Item
+
+Row = tuple[int, ...]
+"""How many accesses of each pipe of one unit are known to be complete."""
+
+
+class Epoch:
+    """What one core knows of others between two waits.
+
+    `rows`: by unit (a block, or one core's part of it). `level` counts waits along the longest chain that leads here:
+    what is ordered before something on another core has a lower level than that.
+    """
+
+    __slots__ = ("level", "rows")
+
+    def __init__(self, rows: dict[int, Row], level: int) -> None:
+        self.rows = rows
+        self.level = level
+
+
+class CoreOrder:
+    """Sets and waits between the cores of one launch, as far as programs have been followed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._sets: dict[tuple[int, int, int, object], dict[int, deque[Epoch]]] = {}
+        self._arrived: dict[tuple[int, int], deque[Epoch]] = {}
+        self._woken: list[Order] = []
+        self._waking = False
+
+    def set(self, core: Core, item: Item, unit: int, row: Sequence[int], epoch: Epoch) -> None:
+        """Take a set of a cross-core flag, with what its pipe knows of its own core and of others."""
+        cross = self._session.cross
+        mode, flag_id = item.mode, item.event_id
+        senders = cross.senders(core, mode)
+        knows = Epoch({**epoch.rows, unit: tuple(row)}, epoch.level)
+        if len(senders) > 1:
+            group = -1 if mode == 0 else core.cluster
+            sets = self._sets.setdefault((mode, flag_id, group, core.kind), {})
+            sets.setdefault(core.index, deque()).append(knows)
+            if any(not sets.get(sender.index) for sender in senders):
+                return
+            knows = join([sets[sender.index].popleft() for sender in senders])
+        self.deliver(cross.receivers(core, mode), flag_id, knows)
+
+    def deliver(self, receivers: Sequence[Core], key: int, knows: Epoch) -> None:
+        """Let what came with a flag be learned by the next wait for it on each of some cores."""
+        for receiver in receivers:
+            self._arrived.setdefault((receiver.index, key), deque()).append(knows)
+            program = receiver.program
+            if program is not None and program.order is not None:
+                self._woken.append(program.order)
+        if not self._waking:  # else whoever is at it gets to them
+            self._waking = True
+            while self._woken:
+                self._woken.pop().go_on()
+            self._waking = False
+
+    def wait(self, core: Core, key: int) -> Epoch | None:
+        """Return what the next wait for a flag learns, None where its set has not been followed yet."""
+        arrived = self._arrived.get((core.index, key))
+        return arrived.popleft() if arrived else None
+
+
+def join(epochs: Sequence[Epoch]) -> Epoch:
+    """Return what several cores know together."""
+    rows = dict(epochs[0].rows)
+    for epoch in epochs[1:]:
+        for unit, row in epoch.rows.items():
+            mine = rows.get(unit)
+            if mine is not row:
+                rows[unit] = row if mine is None else _larger(mine, row)
+    return Epoch(rows, max(epoch.level for epoch in epochs))
+
+
+def _larger(mine: Row, other: Row) -> Row:
+    """Return the larger of each pair; one of the two rows itself where it has all of them."""
+    both = tuple(map(max, mine, other))
+    return mine if both == mine else other if both == other else both

@@ -1,0 +1,229 @@
+"""Accesses to GM by different cores: which of them nothing orders.
+
+Looks over a whole run, allocation by allocation. Every piece of an allocation has a state: who wrote it last, and who
+has read it or added to it since. An access is compared with the state of the pieces that it touches, and changes it; so
+the work grows with the bytes accessed, not with pairs of accesses. The pieces are as small as the accesses' bytes
+demand. Accesses are taken in an order that the programs alone determine, whatever the time was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from isa.access import Access, intersect_ranges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ascend_sim.core_order import Epoch
+    from ascend_sim.trace import Item
+    from isa.types import Pipe
+
+MAX_PIECE = 4096
+"""Bytes of a piece at most."""
+
+
+class GmUse(NamedTuple):
+    """One access to GM. `unit` is the block, or one core's part of it; `number` counts the pipe's accesses."""
+
+    unit: int
+    access: Access
+    write: bool
+    item: Item
+    pipe: Pipe
+    number: int
+    epoch: Epoch
+
+    @property
+    def combines(self) -> str | None:
+        """The kind of an atomic store, whose order among its like does not matter."""
+        return self.item.call.atomic if self.write else None
+
+
+class Conflict(NamedTuple):
+    """Two accesses that share bytes and that nothing orders; `first` is likelier to have been meant to come first."""
+
+    what: str
+    first: GmUse
+    second: GmUse
+
+    def bytes(self) -> tuple[int, int]:
+        """Return the first range of bytes that both touch."""
+        shared = intersect_ranges(self.first.access.ranges(), self.second.access.ranges())
+        return int(shared[0, 0]), int(shared[0, 1])
+
+
+def conflicts(uses: Iterable[Sequence[Any]]) -> Iterator[Conflict]:
+    """Yield the pairs of accesses by different units to shared bytes, one of them a write, that nothing orders.
+
+    `uses` are the fields of `GmUse` in plain tuples, which a run makes by the million.
+
+    Where several accesses to some bytes are not ordered among each other, not every pair of them is named.
+    """
+    by_buffer: dict[int, list[Sequence[Any]]] = {}
+    for use in uses:
+        by_buffer.setdefault(use[1].place, []).append(use)
+    for _, mine in sorted(by_buffer.items()):
+        if any(use[2] for use in mine) and any(use[0] != mine[0][0] for use in mine):
+            yield from _Shadow(sorted(map(GmUse._make, mine), key=_program_order)).conflicts()
+
+
+def _program_order(use: GmUse) -> tuple[int, int]:
+    """Return what sorts accesses so that what is ordered before something else comes before it."""
+    return use.epoch.level, use.unit
+
+
+def _ordered(first: GmUse, second: GmUse) -> bool:
+    """Return whether the second access starts only after the first one is complete."""
+    row = second.epoch.rows.get(first.unit)
+    return row is not None and row[first.pipe] >= first.number
+
+
+class _State(NamedTuple):
+    """Of a piece: its last plain write, and the reads and atomic stores since; as numbers of accesses."""
+
+    write: int
+    others: tuple[int, ...]
+
+
+class _Shadow:
+    """The states of one allocation's pieces."""
+
+    def __init__(self, uses: list[GmUse]) -> None:
+        self._uses = uses
+        self._patterns: dict[int, _Pattern] = {}
+        self._piece = self._size()
+        buffer = uses[0].access.buffer
+        assert buffer is not None
+        self._cells: NDArray[np.int32] = np.zeros(-(-buffer.nbytes // self._piece), np.int32)
+        self._states = [_State(-1, ())]
+        self._numbers = {self._states[0]: 0}
+
+    def _size(self) -> int:
+        """Return the largest size of pieces, a power of two, of which each access touches whole ones."""
+        size = MAX_PIECE
+        for use in self._uses:
+            access = use.access
+            origin = access.origin
+            pattern = self._patterns.get(id(origin))
+            if pattern is None:
+                pattern = self._patterns[id(origin)] = _Pattern(origin)
+                size = math.gcd(size, pattern.size)
+            size = math.gcd(size, access.base)
+            if size == 1:
+                break
+        return size
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the conflicts, going through the accesses in order."""
+        for number, use in enumerate(self._uses):
+            for window in self._windows(use.access):
+                yield from self._take(number, use, window)
+
+    def _windows(self, access: Access) -> Iterator[NDArray[np.int32]]:
+        """Return the pieces that an access touches, as views."""
+        origin = access.origin
+        pattern = self._patterns.get(id(origin))
+        if pattern is None:
+            pattern = self._patterns[id(origin)] = _Pattern(origin)
+        piece = self._piece
+        if pattern.regular:
+            shape = (*pattern.counts, pattern.run // piece)
+            strides = (*(stride // piece * 4 for stride in pattern.strides), 4)
+            yield np.ndarray(shape, np.int32, self._cells, access.base // piece * 4, strides)
+        else:
+            for low, high in access.ranges().tolist():
+                yield self._cells[low // piece : high // piece]
+
+    def _take(self, number: int, use: GmUse, window: NDArray[np.int32]) -> Iterator[Conflict]:
+        """Compare an access with the states of some pieces, and give them their new states."""
+        first = int(window.flat[0])
+        if (window == first).all():
+            state = self._states[first]
+            yield from self._compare(use, state)
+            window[...] = self._after(number, use, state)
+            return
+        flat = window.ravel()
+        found = {first, *flat[1:][flat[1:] != flat[:-1]].tolist()}
+        before = sorted(found)
+        after = []
+        for position in before:
+            state = self._states[position]
+            yield from self._compare(use, state)
+            after.append(self._after(number, use, state))
+        window[...] = np.array(after, np.int32)[np.searchsorted(before, window)]
+
+    def _compare(self, use: GmUse, state: _State) -> Iterator[Conflict]:
+        if state.write >= 0:
+            other = self._uses[state.write]
+            if other.unit != use.unit and not _ordered(other, use):
+                yield _conflict(other, use)
+        combines = use.combines
+        for position in state.others:
+            other = self._uses[position]
+            if other.unit == use.unit or not (use.write or other.write):
+                continue
+            if combines is not None and combines == other.combines:
+                continue
+            if not _ordered(other, use):
+                yield _conflict(other, use)
+
+    def _after(self, number: int, use: GmUse, state: _State) -> int:
+        """Return the state of a piece after an access."""
+        combines = use.combines
+        if use.write and combines is None:
+            after = _State(number, ())
+        else:
+            # What comes after this access comes after all of its like that are ordered before it.
+            kept = [
+                position
+                for position in state.others
+                if not self._stands_for(use, combines, self._uses[position])
+            ]
+            after = _State(state.write, (*kept, number))
+        known = self._numbers.get(after)
+        if known is None:
+            known = self._numbers[after] = len(self._states)
+            self._states.append(after)
+        return known
+
+    @staticmethod
+    def _stands_for(use: GmUse, combines: str | None, other: GmUse) -> bool:
+        if other.write != use.write or other.combines != combines:
+            return False
+        if other.unit == use.unit and other.pipe == use.pipe:
+            return other.number <= use.number
+        return _ordered(other, use)
+
+
+class _Pattern:
+    """The bytes of an access as runs at regular distances, where they are that; `size` divides all of it."""
+
+    __slots__ = ("counts", "regular", "run", "size", "strides")
+
+    def __init__(self, access: Access) -> None:
+        self.run = access.dtype.size
+        axes = list(zip(access.shape, access.strides, strict=True))
+        while axes and (axes[-1][1] == self.run or axes[-1][0] == 1):
+            self.run *= axes.pop()[0]
+        self.counts = tuple(count for count, _ in axes)
+        self.strides = tuple(stride for _, stride in axes)
+        self.regular = access.lanes is None and all(stride > 0 for stride in self.strides)
+        if self.regular:
+            self.size = math.gcd(self.run, *self.strides)
+        else:
+            distances = access.ranges() - access.base
+            self.size = math.gcd(*np.unique(distances).tolist())
+
+
+def _conflict(first: GmUse, second: GmUse) -> Conflict:
+    """Name a conflict by what was likely meant: the lower level first, a write before a read."""
+    if first.write and second.write:
+        return Conflict("WAW", first, second)
+    if first.write or first.epoch.level < second.epoch.level:
+        return Conflict("RAW" if first.write else "WAR", first, second)
+    return Conflict("RAW", second, first)
