@@ -24,10 +24,11 @@ from ascend_sim.lang.system import phase
 from ascend_sim.launch import launch, record
 from ascend_sim.recording import Recording
 from ascend_sim.run import Run
+from ascend_sim.tuning import sweep
 
 __all__ = [
     "AlignmentError", "AscendSimError", "BoundsError", "CapacityError", "Chip", "ConfigError", "DeadlockError",
     "Finding", "HostError", "KernelError", "OperandError", "QueueError", "RaceError", "Recording", "Run",
     "SimulatorBug", "SyncError", "UninitializedRead", "UnsupportedError", "asc", "launch", "list_chips",
-    "load_chip", "phase", "record",
+    "load_chip", "phase", "record", "sweep",
 ]  # fmt: skip

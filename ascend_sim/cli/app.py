@@ -454,3 +454,7 @@ def _exit(work: Callable[[], int]) -> NoReturn:
         complain(str(error))
         code = 1
     raise typer.Exit(code)
+
+
+# The commands of other modules join those above, and use what stands there.
+from ascend_sim.cli import tuning as _tuning  # noqa: E402, F401

@@ -49,3 +49,14 @@ def operator_options() -> dict[str, str]:
     return {
         f"--{option.name}": option.metavar for spec in list_operators() for option in spec.options
     }
+
+
+def parameters_of(name: str) -> list[str]:
+    """Return the constants and options of an operator. Raises `ConfigError` for an unknown one."""
+    from ops import find_operator
+
+    spec = find_operator(name)
+    return [
+        *(constant.name for constant in spec.constants),
+        *(option.name for option in spec.options),
+    ]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import random
 import runpy
 import sys
 import traceback
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.chip_file import nearest
@@ -36,12 +39,16 @@ def run_program(request: Request) -> Outcome:
     path = Path(request.target)
     if not path.is_file():
         raise ConfigError(f"no such file: {request.target}{_similar(path)}")
+    code = _changed(path, request.sets)
     collector = _Collector(request.kernel)
     error: BaseException | None = None
     with _listening(collector), _launch_defaults(request), _as_main(path, request.arguments):
         _seed(request.seed)
         try:
-            runpy.run_path(str(path), run_name="__main__")
+            if code is not None:
+                _run_code(code, path)
+            else:
+                runpy.run_path(str(path), run_name="__main__")
         except SystemExit as stop:
             error = _unless_good(stop)
         except Exception as raised:
@@ -49,6 +56,72 @@ def run_program(request: Request) -> Outcome:
     outcome = collector.outcome(error, request.target)
     outcome.notes += _ignored(request, outcome.run)
     return outcome
+
+
+def constants_of(target: str) -> list[str]:
+    """Return the names in capitals that a Python file gives a number or a text at its top level.
+
+    Raises `ConfigError` for a file that is not there or is no Python.
+    """
+    return list(_constants(_parse(Path(target))))
+
+
+def _parse(path: Path) -> ast.Module:
+    if not path.is_file():
+        raise ConfigError(f"no such file: {path}{_similar(path)}")
+    try:
+        return ast.parse(path.read_bytes(), str(path))
+    except SyntaxError as error:
+        raise ConfigError(f"{path}:{error.lineno}: {error.msg}") from error
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.Assign | ast.AnnAssign]:
+    found: dict[str, ast.Assign | ast.AnnAssign] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target = node.target
+        else:
+            continue
+        if (
+            isinstance(target, ast.Name)
+            and target.id.isupper()
+            and isinstance(node.value, (ast.Constant, ast.UnaryOp, ast.BinOp))
+        ):
+            found[target.id] = node
+    return found
+
+
+def _changed(path: Path, sets: dict[str, Any]) -> CodeType | None:
+    """Return the file's code with other values for constants at its top level; None where all stay."""
+    if not sets:
+        return None
+    tree = _parse(path)
+    constants = _constants(tree)
+    for name, value in sets.items():
+        if name not in constants:
+            known = ", ".join(constants) or "none"
+            raise ConfigError(
+                f"{path} has no constant {name!r}{nearest(name, constants)} (it has: {known}); --set replaces what a "
+                "file gives a name in capitals at its top level"
+            )
+        node = constants[name]
+        assert node.value is not None
+        node.value = ast.copy_location(ast.Constant(value), node.value)
+    return compile(tree, str(path), "exec")
+
+
+def _run_code(code: CodeType, path: Path) -> None:
+    """Run a program's code as `runpy.run_path` would."""
+    module = types.ModuleType("__main__")
+    module.__file__ = str(path)
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    try:
+        exec(code, module.__dict__)
+    finally:
+        sys.modules["__main__"] = before
 
 
 def _ignored(request: Request, run: Run | None) -> list[str]:
@@ -107,8 +180,7 @@ class _Collector:
 
 
 def _refuse_operator_options(request: Request) -> None:
-    given = ["--set"] if request.sets else []
-    given += ["--input"] if request.input_file is not None else []
+    given = ["--input"] if request.input_file is not None else []
     given += request.operator_options
     if given:
         raise ConfigError(

@@ -167,9 +167,7 @@ def test_the_seed_fixes_the_data_that_the_program_draws(command, program) -> Non
     assert draws[0] == draws[1] != draws[2]
 
 
-@pytest.mark.parametrize(
-    "options", [("--set", "BUFFER_NUM=2"), ("--input", "x.npz"), ("--seq", "4"), ("--hidden=128",)]
-)
+@pytest.mark.parametrize("options", [("--input", "x.npz"), ("--seq", "4"), ("--hidden=128",)])
 def test_options_of_operators_are_refused_for_a_file(command, program, options) -> None:
     result = command("run", program(GOOD), *options)
     assert result.code == 1

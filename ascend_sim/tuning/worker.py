@@ -1,0 +1,29 @@
+"""A worker of a sweep: a process that reads points as lines of JSON and writes their rows.
+
+Run as `python -m ascend_sim.tuning.worker`. What the points themselves print goes nowhere: standard output carries
+the rows and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Work until standard input ends."""
+    rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    from ascend_sim.tuning.task import Task, evaluate  # noqa: PLC0415  after standard output is safe
+
+    for line in sys.stdin:
+        asked = json.loads(line)
+        row = evaluate(Task.of(asked["task"]), asked["point"])
+        rows.write(json.dumps(row) + "\n")
+        rows.flush()
+
+
+if __name__ == "__main__":
+    main()
