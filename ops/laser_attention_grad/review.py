@@ -190,7 +190,9 @@ def _mask_faults(
         )
     if param.emulate.mask_bits != "fp16":
         return
-    what = "attenMask must be float16, and the kernel reads its bits as bfloat16: a 1.0 becomes 2^-7"
+    what = (
+        "attenMask must be float16, and the kernel reads its bits as bfloat16: a 1.0 becomes 2^-7"
+    )
     if not tiling.is_sparse:
         yield Finding(
             "INFO",

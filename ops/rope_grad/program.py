@@ -35,8 +35,8 @@ def run_rope_grad(
 ) -> Run:
     """Run the operator; `options` by key (`seq`, `hidden`, `max_seq`, `rows`), each of them optional.
 
-    The outputs start as NaN, so that what the kernel does not write shows. Where nothing is computed, nothing is made
-    up for it either: all tensors are zero.
+    The outputs start as NaN, so that what the kernel does not write shows. Where nothing is computed, no data is made
+    up for it either: the inputs are zero.
     """
     inputs = None if input_file is None else read_inputs(input_file)
     shape = _shape(options) if inputs is None else _shape_of(inputs, options, input_file)
@@ -48,10 +48,7 @@ def run_rope_grad(
         inputs = default_inputs(shape, seed)
     elif inputs is None:
         inputs = [np.zeros(desc.shape, np.float16) for desc in shape.descs()]
-    outputs = [np.zeros(desc.shape, np.float16) for desc in operation.infer_shape(inputs)]
-    if computed:
-        for output in outputs:
-            output.fill(np.nan)
+    outputs = [np.full(desc.shape, np.nan, np.float16) for desc in operation.infer_shape(inputs)]
     try:
         operation.setup(inputs, outputs, context)
         return operation.execute(inputs, outputs, context)

@@ -62,7 +62,7 @@ def test_validate_says_what_is_wrong_and_where(command, tmp_path: Path) -> None:
         (("chips", "toi"), "no chip 'toi'; did you mean 'toy'?"),
         (("ops", "rope"), "no operator is called 'rope'; did you mean 'rope_grad'?"),
         (("rnu",), "no command 'rnu'; did you mean 'run'? (there are: "),
-        (("sweep", "rope_grad"), "no command 'sweep'"),
+        (("serve", "rope_grad"), "no command 'serve'"),
         (("validate",), "FILE"),
         (("chips", "--nope"), "--nope"),
     ],
