@@ -181,8 +181,8 @@ class Tiling:
         """
         if self.sizes.layout == SBH:
             return 0
-        cores = 2 * self.cores
-        return cores * -(-self.sizes.query_elements // cores) - self.sizes.query_elements
+        count = self.sizes.query_elements
+        return max(0, 2 * self.blocks * -(-count // (2 * self.cores)) - count)
 
 
 def post_base() -> int:
