@@ -143,3 +143,8 @@ class HostError(KernelError):
     """A launch or its arguments are wrong."""
 
     default_kind, default_code = "HOST", "launch"
+
+
+def host_error(code: str, message: str) -> HostError:
+    """Return the error for a launch or arguments that are wrong."""
+    return HostError(message, Finding("HOST", code, message))

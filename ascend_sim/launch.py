@@ -6,7 +6,6 @@ import gc
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,18 +14,19 @@ import numpy as np
 import simpy
 
 import isa
+from ascend_sim.arguments import as_pyasc_passes, bind_arguments
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.coverage import axis_text, unwritten
-from ascend_sim.errors import ConfigError, Finding, HostError, KernelError
+from ascend_sim.errors import ConfigError, KernelError, host_error
 from ascend_sim.gm_order import conflicts
-from ascend_sim.lang.jit import Kernel
+from ascend_sim.lang import device
+from ascend_sim.lang.jit import JIT_OPTIONS, Kernel, check_options, is_constant
 from ascend_sim.placement import KernelType, places
 from ascend_sim.recording import Origin, Recording
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
-from isa.tensor import GlobalAddress, GmBuffer
-from isa.types import DType, dtype_of
+from isa.tensor import GlobalAddress
 
 MAX_BLOCKS = 65535
 
@@ -81,7 +81,9 @@ def launch(
     """
     function = kernel.function if isinstance(kernel, Kernel) else kernel
     if not callable(function):
-        raise _host("not-a-kernel", f"launch needs a kernel function, got {type(kernel).__name__}")
+        raise host_error(
+            "not-a-kernel", f"launch needs a kernel function, got {type(kernel).__name__}"
+        )
     loaded = load_chip(_option("chip", chip, "ascend910b1"))
     numerics = _choice("numerics", _option("numerics", numerics, "on"), ("on", "off", "exact"))
     checks = _choice("checks", _option("checks", checks, "collect"), ("collect", "error", "off"))
@@ -95,7 +97,7 @@ def launch(
     _check_blocks(cores)
     _check_cores(physical_cores)
     parameters = names or _parameter_names(function, len(args))
-    arguments, addresses, arrays = _bind_arguments(args, parameters)
+    arguments, addresses, arrays = bind_arguments(args, parameters)
     for listener in on_launch:
         listener(kernel, args, int(cores))
     session = Session(
@@ -210,17 +212,45 @@ def _kernel_frames(error: BaseException) -> TracebackType | None:
 def launch_from_program(
     kernel: Kernel, blocks: Any, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Run:
-    """Launch what a program wrote as `kernel[blocks](…)`, with the options in `defaults`."""
-    if keywords:
-        bound = inspect.signature(kernel.function).bind(*args, **keywords)
-        bound.apply_defaults()
-        args = tuple(bound.arguments.values())
-    return launch(kernel, *args, cores=blocks, **defaults.options)
+    """Launch what a program wrote as `kernel[blocks, stream](…)`, with the options in `defaults`.
+
+    Options of asc.jit among the keywords hold for this launch. Run-time numbers are passed as pyasc passes them.
+    """
+    options = {name: value for name, value in keywords.items() if name in JIT_OPTIONS}
+    if options:
+        check_options(options)
+        kernel = Kernel(kernel.function, {**kernel.options, **options})
+    signature = inspect.signature(kernel.function)
+    try:
+        bound = signature.bind(
+            *args, **{name: value for name, value in keywords.items() if name not in JIT_OPTIONS}
+        )
+    except TypeError as error:
+        names = ", ".join(signature.parameters) or "no arguments"
+        raise host_error(
+            "argument-number", f"{kernel.function.__name__} takes {names}: {error}"
+        ) from None
+    bound.apply_defaults()
+    passed = []
+    for name, value in bound.arguments.items():
+        parameter = signature.parameters[name]
+        values = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
+        constant = is_constant(parameter.annotation)
+        passed += [as_pyasc_passes(name, one, constant=constant) for one in values]
+    run = launch(kernel, *passed, cores=blocks, **defaults.options)
+    device.current().ticks += run.cycles
+    return run
+
+
+def chosen(name: str, otherwise: Any) -> Any:
+    """Return an option of launches: the command line's, else the program's (its platform), else the default."""
+    if name == "chip" and name not in defaults.options:
+        return device.chip_of_the_program() or otherwise
+    return defaults.options.get(name, otherwise)
 
 
 def _option(name: str, given: Any, otherwise: Any) -> Any:
-    """Return an option as given, else as the command line set it, else the default."""
-    return defaults.options.get(name, otherwise) if given is None else given
+    return chosen(name, otherwise) if given is None else given
 
 
 def _choice(what: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -231,19 +261,17 @@ def _choice(what: str, value: Any, allowed: tuple[str, ...]) -> str:
     )
 
 
-def _host(code: str, message: str) -> HostError:
-    return HostError(message, Finding("HOST", code, message))
-
-
 def _check_blocks(blocks: Any) -> None:
     if isinstance(blocks, bool) or not isinstance(blocks, (int, np.integer)):
-        raise _host("block-number", f"the number of blocks must be a whole number, got {blocks!r}")
+        raise host_error(
+            "block-number", f"the number of blocks must be a whole number, got {blocks!r}"
+        )
     if blocks == 0:
-        raise _host(
+        raise host_error(
             "block-number", "0 blocks: nothing would run. With an empty input, skip the launch"
         )
     if not 1 <= blocks <= MAX_BLOCKS:
-        raise _host(
+        raise host_error(
             "block-number",
             f"{blocks} blocks are asked, a launch takes 1 to {MAX_BLOCKS}. Let a loop inside the kernel do the rest",
         )
@@ -268,7 +296,7 @@ def _kernel_type(kernel: Any, given: KernelType | str | None) -> KernelType:
 
 def _check_cores(cores: Any) -> None:
     if isinstance(cores, bool) or not isinstance(cores, (int, np.integer)) or cores < 1:
-        raise _host(
+        raise host_error(
             "core-number",
             f"the number of cores must be a whole number of at least 1, got {cores!r}",
         )
@@ -283,98 +311,12 @@ def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     try:
         signature.bind(*range(count))
     except TypeError as error:
-        raise _host(
+        raise host_error(
             "argument-number",
             f"{getattr(function, '__name__', 'the kernel')} takes {', '.join(names) or 'no arguments'}; {count} "
             f"arguments were given: {error}",
         ) from None
     return names + [f"argument{position}" for position in range(len(names), count)]
-
-
-def _bind_arguments(
-    args: tuple[Any, ...], names: list[str]
-) -> tuple[list[Callable[[], Any]], dict[str, GlobalAddress], dict[str, Any]]:
-    roots: dict[int, GmBuffer] = {}
-    makers: list[Callable[[], Any]] = []
-    addresses: dict[str, GlobalAddress] = {}
-    arrays: dict[str, Any] = {}
-    for name, argument in zip(names, args, strict=False):
-        array = _as_array(argument)
-        if array is None:
-            _check_scalar(name, argument)
-            makers.append(partial(_same, argument))
-            continue
-        address = _address(name, array, roots)
-        addresses[name] = address
-        arrays[name] = argument
-        makers.append(address.copy)
-    return makers, addresses, arrays
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _check_scalar(name: str, argument: Any) -> None:
-    if argument is None or isinstance(argument, (bool, int, float, str, np.generic, DType, tuple)):
-        return
-    if isinstance(argument, (list, dict)):
-        raise _host(
-            "argument-type",
-            f"argument {name} is a {type(argument).__name__}: pass a numpy array or numbers",
-        )
-
-
-def _as_array(argument: Any) -> np.ndarray[Any, Any] | None:
-    if isinstance(argument, np.ndarray):
-        return argument
-    if type(argument).__module__.split(".")[0] == "torch" and hasattr(argument, "untyped_storage"):
-        return _torch_array(argument)
-    return None
-
-
-def _torch_array(tensor: Any) -> np.ndarray[Any, Any]:
-    """Return a torch tensor's memory as a numpy array. bfloat16 goes through its bits."""
-    if tensor.device.type != "cpu":
-        raise _host(
-            "argument-type",
-            f"a torch tensor is on {tensor.device}; the simulator needs it on the CPU",
-        )
-    if not tensor.is_contiguous():
-        raise _host("not-contiguous", "a torch tensor is not contiguous; pass tensor.contiguous()")
-    import ml_dtypes  # noqa: PLC0415  only for its bfloat16
-    import torch  # noqa: PLC0415  only where a torch tensor is given
-
-    plain = tensor.detach()
-    if plain.dtype is torch.bfloat16:
-        return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
-    return plain.numpy()  # type: ignore[no-any-return]
-
-
-def _address(name: str, array: np.ndarray[Any, Any], roots: dict[int, GmBuffer]) -> GlobalAddress:
-    if not array.flags.c_contiguous:
-        raise _host(
-            "not-contiguous",
-            f"argument {name} is not contiguous (strides {array.strides} for shape {array.shape}); pass "
-            f"numpy.ascontiguousarray({name}) and copy the result back",
-        )
-    try:
-        dtype = dtype_of(array.dtype)
-    except KeyError:
-        raise _host(
-            "argument-type",
-            f"argument {name} is of type {array.dtype}, which the machine does not have",
-        ) from None
-    root = array
-    while isinstance(root.base, np.ndarray) and root.base.flags.c_contiguous:
-        root = root.base
-    start = root.__array_interface__["data"][0]
-    buffer = roots.get(start)
-    if buffer is None or buffer.nbytes < root.nbytes:
-        flat = root.reshape(-1).view(np.uint8) if root.nbytes else np.empty(0, np.uint8)
-        buffer = roots[start] = GmBuffer(name, flat, len(roots) + 1)
-    offset = array.__array_interface__["data"][0] - start
-    return GlobalAddress(buffer, dtype, offset, array.nbytes, array.shape)
 
 
 def _look_over(

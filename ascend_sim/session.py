@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ascend_sim.hazards import _Entry
     from isa.access import Access
     from isa.instruction import Call
+    from isa.tensor import GlobalAddress
 
 _STOPPING = {"RACE": RaceError, "UNINIT": UninitializedRead}
 MAX_PAIRS = 4096
@@ -92,6 +93,7 @@ class Session:
         self.core_order = CoreOrder(self)
         self.units = UnitMap(chip.fixpipe.unit_flag_granule)
         self.output = Output()
+        self.sys_workspace: GlobalAddress | None = None
 
     # ---- call sites -------------------------------------------------------------------------
 

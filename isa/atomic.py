@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from isa.faults import fault
 from isa.stream import current
-from isa.types import DType, bfloat16, float16, float32, int8, int16, int32
+from isa.types import AtomicDtype, AtomicOp, DType, bfloat16, float16, float32, int8, int16, int32
 
 if TYPE_CHECKING:
     from isa.instruction import Call
@@ -44,6 +44,38 @@ def set_atomic_type(dtype: DType) -> None:
 def set_atomic_none() -> None:
     """Let later stores into GM be plain ones."""
     _registers("set_atomic_none").atomic_type = None
+
+
+_BY_CONFIG: dict[AtomicDtype, DType | None] = {
+    AtomicDtype.ATOMIC_NONE: None,
+    AtomicDtype.ATOMIC_F32: float32,
+    AtomicDtype.ATOMIC_F16: float16,
+    AtomicDtype.ATOMIC_S16: int16,
+    AtomicDtype.ATOMIC_S32: int32,
+    AtomicDtype.ATOMIC_S8: int8,
+    AtomicDtype.ATOMIC_BF16: bfloat16,
+}
+
+
+def set_store_atomic_config(atomic_type: AtomicDtype, atomic_op: AtomicOp) -> None:
+    """Let later stores into GM add in a type, or be plain ones with ATOMIC_NONE."""
+    name = "set_store_atomic_config"
+    registers = _registers(name)
+    if atomic_type not in tuple(AtomicDtype) or atomic_op not in tuple(AtomicOp):
+        fault(
+            "ILLEGAL_PARAM",
+            "atomic-type",
+            f"{name} takes an AtomicDtype and an AtomicOp, got {atomic_type!r} and {atomic_op!r}",
+        )
+    registers.atomic_operation = "add"
+    registers.atomic_type = _BY_CONFIG[AtomicDtype(atomic_type)]
+
+
+def get_store_atomic_config() -> tuple[int, int]:
+    """Return the type (an AtomicDtype) and the operation (an AtomicOp) of later stores into GM."""
+    dtype = _registers("get_store_atomic_config").atomic_type
+    kind = next(kind for kind, its_dtype in _BY_CONFIG.items() if its_dtype is dtype)
+    return int(kind), int(AtomicOp.ATOMIC_SUM)
 
 
 def _registers(name: str) -> Any:

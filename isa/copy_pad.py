@@ -56,6 +56,8 @@ def data_copy_pad(
     src: Tensor,
     data_copy_params: DataCopyExtParams | DataCopyParams,
     pad_params: DataCopyPadExtParams | DataCopyPadParams | None = None,
+    *,
+    nd2nz_params: Any = None,
 ) -> None:
     """Copy bursts of whole bytes between GM and UB; gaps are bytes on the GM side, 32-byte blocks on the UB side.
 
@@ -68,11 +70,11 @@ def data_copy_pad(
     if stream is None:
         return
     pipe = route(_NAME, dst, src)
-    if pipe is Pipe.V or Space.L1 in (dst.space, src.space):
+    if pipe is Pipe.V or Space.L1 in (dst.space, src.space) or nd2nz_params is not None:
         fault(
             "ILLEGAL_PARAM",
             "no-path",
-            "data_copy_pad moves data between GM and UB only",
+            "data_copy_pad moves data between GM and UB only; from UB to L1, with nd2nz_params, the 910B has no route",
             dst.name,
             pipe=pipe.name,
         )

@@ -6,8 +6,9 @@ a fractal is 512 bytes in L1, L0A and L0B.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -211,10 +212,23 @@ class InitConstValueParams:
     init_value: float = 0
 
 
-@dataclass(slots=True, unsafe_hash=True)
+_MMAD_FORMS = {
+    6: ("m", "n", "k", "unit_flag", "cmatrix_source", "cmatrix_init_val"),
+    8: ("m", "n", "k", "is_bias", "fm_offset", "en_ssparse", "en_winograd_a", "en_winograd_b"),
+    11: (
+        "m", "n", "k", "is_bias", "fm_offset", "en_ssparse", "en_winograd_a", "en_winograd_b", "unit_flag",
+        "cmatrix_source", "cmatrix_init_val",
+    ),
+}  # fmt: skip
+"""What values by position are, by the most of them that a form has."""
+
+
+@dataclass(slots=True, unsafe_hash=True, init=False)
 class MmadParams:
     """Real sizes of a matrix product and where C starts: zero, bias (BT), or what L0C holds.
 
+    `MmadParams(m, n, k, unit_flag, cmatrix_source, cmatrix_init_val)`; eight values by position are the old form
+    `(m, n, k, is_bias, fm_offset, en_ssparse, en_winograd_a, en_winograd_b)`, eleven pyasc's both.
     `cmatrix_init_val` True: zero. False: bias where `cmatrix_source`, else L0C. `is_bias` is the old way to say
     that L0C is added to. `unit_flag` is 0, 2 (check, keep) or 3 (check, finish).
     """
@@ -225,12 +239,29 @@ class MmadParams:
     unit_flag: int = 0
     cmatrix_source: bool = False
     cmatrix_init_val: bool = True
-    _: KW_ONLY
     is_bias: bool = False
     fm_offset: int = 0
     en_ssparse: bool = False
     en_winograd_a: bool = False
     en_winograd_b: bool = False
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        form = next((names for most, names in _MMAD_FORMS.items() if len(values) <= most), ())
+        given = dict(zip(form, values, strict=False)) if form else {}
+        for name in named:
+            if name not in self.__dataclass_fields__ or name in given:
+                fault(
+                    "ILLEGAL_PARAM",
+                    "form",
+                    f"MmadParams: {name} is {'given twice' if name in given else 'no member'} (members: "
+                    f"{', '.join(self.__dataclass_fields__)})",
+                )
+        if len(values) > max(_MMAD_FORMS):
+            fault("ILLEGAL_PARAM", "form", f"MmadParams takes 6, 8 or 11 values, got {len(values)}")
+        given |= named
+        for name, member in self.__dataclass_fields__.items():
+            value = given.get(name)
+            setattr(self, name, member.default if value is None else value)
 
 
 SCALE_MASK = 0xFFFF_E000

@@ -91,10 +91,12 @@ def pipe_barrier(pipe: PipeID) -> None:
 
 
 def set_vector_mask(
-    mask_high: int,
+    mask_high: int | None = None,
     mask_low: int | None = None,
     dtype: DType | None = None,
     mode: MaskMode | None = None,
+    *,
+    length: int | None = None,
 ) -> None:
     """Set the vector mask register: (high, low) words of lanes, or one number of elements.
 
@@ -115,7 +117,15 @@ def set_vector_mask(
         registers.mask_high = check_integer(name, "mask_high", mask_high, 0, ALL_LANES)
         registers.mask_low = low
         return
-    length = check_integer(name, "length", mask_high, 0, (1 << 32) - 1)
+    if (mask_high is None) == (length is None):
+        fault(
+            "ILLEGAL_PARAM",
+            "form",
+            f"{name} takes mask_high and mask_low, or one number of elements (length)",
+        )
+    length = check_integer(
+        name, "length", mask_high if length is None else length, 0, (1 << 32) - 1
+    )
     if mode is not None and mode == MaskMode.NORMAL:
         if not isinstance(dtype, DType):
             fault(

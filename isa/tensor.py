@@ -89,7 +89,9 @@ class GlobalTensor:
         """What messages call the tensor: the kernel argument's name."""
         return self.buffer.name if self.buffer is not None else "an unbound GlobalTensor"
 
-    def set_global_buffer(self, buffer: GlobalAddress, buffer_size: int | None = None) -> None:
+    def set_global_buffer(
+        self, buffer: GlobalAddress | None = None, buffer_size: int | None = None
+    ) -> None:
         """Bind the window to an address; `buffer_size` limits it, in elements."""
         if not isinstance(buffer, GlobalAddress):
             fault(

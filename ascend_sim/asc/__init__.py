@@ -9,9 +9,9 @@ from ascend_sim.asc.language import basic, core, fwk
 from ascend_sim.asc.language.basic import *
 from ascend_sim.asc.language.core import *
 from ascend_sim.asc.language.fwk import *
-from ascend_sim.lang.jit import jit
+from ascend_sim.lang.jit import CodegenOptions, CompileOptions, LaunchOptions, jit
 
-__all__ = ["jit"]
+__all__ = ["CodegenOptions", "CompileOptions", "LaunchOptions", "jit"]
 __all__ += basic.__all__
 __all__ += core.__all__
 __all__ += fwk.__all__

@@ -21,6 +21,7 @@ from ascend_sim.cli.outcome import OtherRun, Outcome
 from ascend_sim.cli.request import Request
 from ascend_sim.config import load_chip
 from ascend_sim.errors import AscendSimError, ConfigError
+from ascend_sim.lang.device import Device, exchange
 from ascend_sim.stand_in import standing_in
 
 if TYPE_CHECKING:
@@ -243,11 +244,13 @@ def _launch_defaults(request: Request) -> Iterator[None]:
     options = importlib.import_module("ascend_sim.launch").defaults.options
     before = dict(options)
     options.update({name: value for name, value in given.items() if value is not None})
+    device = exchange(Device())
     try:
         yield
     finally:
         options.clear()
         options.update(before)
+        exchange(device)
 
 
 @contextmanager

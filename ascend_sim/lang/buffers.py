@@ -74,14 +74,12 @@ class Buffers:
         self._queues: list[TQueBind] = []
         self._pools: list[TBufPool] = []
 
-    def init_buffer(
-        self, que: Any = None, num: Any = None, len: Any = None, *, buf: Any = None
-    ) -> None:
+    def init_buffer(self, que: Any = None, num: int = 0, len: int = 0, *, buf: Any = None) -> None:
         """Give a queue `num` blocks of `len` bytes (rounded up to 32), or a TBuf `num` bytes."""
         target = que if que is not None else buf
         frame = sys._getframe(1)
         if isinstance(target, TBuf):
-            count, length = 1, num if len is None else len
+            count, length = 1, len or num
         elif isinstance(target, TQueBind):
             count, length = num, len
         else:

@@ -111,7 +111,7 @@ def current() -> Device:
 
 def exchange(device: Device) -> Device:
     """Use another device; return the one before."""
-    global _current  # noqa: PLW0603  the one state that a process has, as with the vendor's runtime
+    global _current
     before, _current = _current, device
     return before
 
@@ -226,9 +226,7 @@ def device_count() -> int:
 def check_device_handle(device_id: int) -> None:
     """Refuse what is no number of a device."""
     if isinstance(device_id, bool) or not isinstance(device_id, int) or device_id < 0:
-        mistake(
-            "HOST", "device", f"a device is a whole number of at least 0, got {device_id!r}"
-        )
+        mistake("HOST", "device", f"a device is a whole number of at least 0, got {device_id!r}")
 
 
 def set_device(device_id: int) -> None:

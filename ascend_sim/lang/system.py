@@ -7,7 +7,9 @@ from typing import Any
 
 from ascend_sim.lang.queues import program
 from ascend_sim.placement import task_ratio
-from isa.types import CoreKind
+from isa.faults import fault
+from isa.tensor import GlobalAddress
+from isa.types import CoreKind, uint8
 
 
 def get_block_idx() -> int:
@@ -65,9 +67,9 @@ def phase(name: str) -> None:
     program().open_phase(name)
 
 
-def ceildiv(a: int, b: int) -> int:
-    """Return a / b rounded up."""
-    return -(-a // b)
+def ceildiv(x: int, y: int) -> int:
+    """Return x / y rounded up."""
+    return -(-x // y)
 
 
 def kernel_range(*bounds: int) -> Any:
@@ -78,3 +80,26 @@ def kernel_range(*bounds: int) -> Any:
 def static_range(*bounds: int) -> Any:
     """Count like Python's range (pyasc's name for a loop that its compiler unrolls)."""
     return builtins.range(*bounds)
+
+
+def set_sys_workspace(workspace: GlobalAddress) -> None:
+    """Say where the system's workspace is: GM that libraries share between cores."""
+    if not isinstance(workspace, GlobalAddress):
+        fault(
+            "HOST",
+            "not-an-address",
+            f"set_sys_workspace needs a GM address (a tensor argument of the kernel), got {workspace!r}",
+        )
+    program().session.sys_workspace = workspace.copy()
+
+
+def get_sys_workspace() -> GlobalAddress:
+    """Return what `set_sys_workspace` set in this launch, as an address of bytes."""
+    workspace = program().session.sys_workspace
+    if workspace is None:
+        fault(
+            "HOST",
+            "no-workspace",
+            "get_sys_workspace: nothing has set it; pass GM to the kernel and call set_sys_workspace with it",
+        )
+    return GlobalAddress(workspace.buffer, uint8, workspace.offset, workspace.length)

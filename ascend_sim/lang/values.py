@@ -107,11 +107,11 @@ class ShapeInfo:
         self,
         shape: Sequence[int] | Array | None = None,
         original_shape: Sequence[int] | Array | None = None,
-        data_format: DataFormat | None = None,
+        data_format: DataFormat = DataFormat.ND,
     ) -> None:
         self._shape = _dims("shape", shape or ())
         self._original = _dims("original_shape", original_shape or ()) or self._shape
-        self.data_format = DataFormat.ND if data_format is None else DataFormat(data_format)
+        self.data_format = DataFormat(data_format)
 
     @property
     def dims(self) -> tuple[int, ...]:

@@ -132,15 +132,20 @@ def _dispatched(node: ast.FunctionDef, own: Row) -> list[Row]:
     begin = [part for part in own if not part[0].startswith("*")]
     keywords = [part for part in begin if part[0] in _keyword_only(node)]
     begin = [part for part in begin if part not in keywords]
-    forms = []
+    forms: list[Row] = []
     for inner in ast.walk(node):
         if not isinstance(inner, ast.FunctionDef):
             continue
         for line in inner.decorator_list:
             if isinstance(line, ast.Call) and ast.unparse(line.func).endswith(".register"):
-                forms.append([*begin, *(_registered(keyword) for keyword in line.keywords)])
+                form = [_registered(keyword) for keyword in line.keywords]
             elif ast.unparse(line).endswith(".register_auto"):
-                forms.append([*begin, *_row(inner.args, method=False)])
+                form = _row(inner.args, method=False)
+            else:
+                continue
+            told_apart = {part for part, _, _ in form}
+            common = [part for part in begin if part[0] not in told_apart and part[2] is None]
+            forms.append([*common, *form])
     if forms:
         return forms
     return [own] if not any(part[0].startswith("*") for part in own) else []
@@ -167,6 +172,8 @@ def _row(arguments: ast.arguments, *, method: bool) -> Row:
     ]
     if method and row and row[0][0] in {"self", "cls"}:
         row = row[1:]
+    if arguments.posonlyargs:
+        row.insert(len(arguments.posonlyargs) - (method and not arguments.args), ("/", "", None))
     for star, argument in (("*", arguments.vararg), ("**", arguments.kwarg)):
         if argument is not None:
             row.append((star + argument.arg, "", None))

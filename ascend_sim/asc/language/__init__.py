@@ -9,3 +9,5 @@ __all__ = ["basic", "core", "fwk"]
 __all__ += basic.__all__
 __all__ += core.__all__
 __all__ += fwk.__all__
+
+from ascend_sim.asc import adv

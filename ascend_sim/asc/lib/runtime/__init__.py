@@ -1,5 +1,6 @@
 """pyasc's `asc.lib.runtime`: streams, memory and the device, as a program on the host sees them."""
 
+from ascend_sim.asc.lib.runtime import support
 from ascend_sim.lang.device import (
     acl_finalize,
     acl_init,
@@ -53,7 +54,6 @@ from ascend_sim.lang.device_types import (
     ProfilingCommandHandle,
     Stream,
 )
-from ascend_sim.asc.lib.runtime import support
 
 __all__ = [
     "CoreType",
