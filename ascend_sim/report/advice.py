@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ascend_sim.report.ledger import PipeTotals, Totals
-from ascend_sim.trace import Cause, Item, Kind, Log, MemoryCause
+import numpy as np
+
+from ascend_sim.report.columns import CAUSE_CODE, SUB_CODE, Columns, Ints
+from ascend_sim.report.ledger import Ledger, PipeTotals, Totals
+from ascend_sim.trace import Cause, Kind, MemoryCause
 from isa.types import Pipe
 
 _WORTH_SAYING = 0.15
@@ -18,6 +21,7 @@ _BUFFERS_MATTER = 0.1
 _GM_IS_THE_LIMIT = 0.75
 _UNEVEN = 0.1
 _MOST = 2
+_WORKING = [CAUSE_CODE[Cause.BUSY], CAUSE_CODE[Cause.BANK_CONFLICT]]
 
 
 @dataclass(slots=True)
@@ -54,46 +58,50 @@ class Facts:
     spread: float = 1.0
 
 
-def gather_facts(log: Log, gm_cycles: int = 0) -> Facts:
-    """Return the facts of a log; `gm_cycles` is what its bytes need of the shared memory at least."""
+def gather_facts(ledger: Ledger, gm_cycles: int = 0) -> Facts:
+    """Return the facts of a run; `gm_cycles` is what its bytes need of the shared memory at least."""
     startup: dict[str, int] = {}
     held: dict[str, dict[str, int]] = {}
-    for core in log.cores:
-        first = -1
-        pipes = held.setdefault(core.name, {})
-        for item in core.items:
-            if item.pipe is Pipe.S or item.issue < 0:
-                continue
-            first = item.issue if first < 0 else min(first, item.issue)
-            if item.kind is Kind.INSTRUCTION and item.accept >= item.start >= 0:
-                name = item.pipe.name
-                pipes[name] = pipes.get(name, 0) + _held(item)
-        if first >= 0:
-            startup[core.name] = max(first - core.start, 0)
-    span = max((core.end for core in log.cores), default=0) - min(
-        (core.start for core in log.cores), default=0
+    for entry in ledger:
+        core, columns = entry.core, entry.columns
+        issued = (columns["pipe"] != Pipe.S) & (columns["issue"] >= 0)
+        if issued.any():
+            startup[core.name] = max(int(columns["issue"][issued].min()) - core.start, 0)
+        taken = issued & (columns["kind"] == Kind.INSTRUCTION)
+        taken &= (columns["accept"] >= columns["start"]) & (columns["start"] >= 0)
+        cycles = np.where(taken, _held(columns), 0)
+        sums = np.bincount(columns["pipe"], cycles, len(Pipe)).astype(np.int64).tolist()
+        used = np.bincount(columns["pipe"][taken], minlength=len(Pipe)).tolist()
+        held[core.name] = {pipe.name: sums[pipe] for pipe in Pipe if used[pipe]}
+    cores = ledger.log.cores
+    span = max((core.end for core in cores), default=0) - min(
+        (core.start for core in cores), default=0
     )
-    spans = [max(core.end - core.start, 0) for core in log.cores]
+    spans = [max(core.end - core.start, 0) for core in cores]
     longest = max(spans, default=0)
     spread = 1 - min(spans) / longest if longest else 0.0
     return Facts(startup, held, min(gm_cycles / span, 1.0) if span > 0 else 0.0, spread)
 
 
-def _held(item: Item) -> int:
-    interval = item.accept - item.start
-    parts = item.parts
-    if parts is None:
-        return interval
-    working = shared = 0
-    position = item.start
-    for cause, sub, end in parts:
-        if cause is Cause.BUSY or cause is Cause.BANK_CONFLICT:
-            working += end - position
-        elif sub is MemoryCause.SHARE:
-            shared += end - position
-        position = end
+def _held(columns: Columns) -> Ints:
+    """Return for each item how long it keeps its pipe to itself."""
+    count, parts = len(columns), columns.parts
+    begin = columns["start"][parts["item"]]
+    same = np.diff(parts["item"], prepend=-1) == 0
+    begin = np.where(same, np.roll(parts["end"], 1), begin)
+    length = parts["end"] - begin
+    working = np.isin(parts["cause"], _WORKING)
+    shared = parts["sub"] == SUB_CODE[MemoryCause.SHARE]
+    work = np.bincount(parts["item"], np.where(working, length, 0), count).astype(np.int64)
+    share = np.bincount(parts["item"], np.where(shared, length, 0), count).astype(np.int64)
+    interval = columns["accept"] - columns["start"]
     # A vector instruction is still busy while its last results drain, and holds nobody up by that.
-    return min(working, interval) if item.pipe is Pipe.V else max(working, interval - shared)
+    mixed = np.where(
+        columns["pipe"] == Pipe.V, np.minimum(work, interval), np.maximum(work, interval - share)
+    )
+    has_parts = np.bincount(parts["item"], minlength=count) > 0
+    held: Ints = np.where(has_parts, mixed, interval)
+    return held
 
 
 def advise(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from ascend_sim.config import Chip
+from ascend_sim.report.ledger import Ledger, build_ledger
 from ascend_sim.report.names import Details, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import CoreLog, Item, Kind, Log
@@ -48,12 +49,13 @@ _COLOUR = {
 _FIRST_ADDRESS = 0x1000
 
 
-def write_chrome_trace(log: Log, chip: Chip, stream: TextIO) -> None:
-    """Write the run to `stream`; `chip` is not needed: the log knows its clock."""
-    del chip
+def write_chrome_trace(log: Log, chip: Chip, stream: TextIO, ledger: Ledger | None = None) -> None:
+    """Write the run to `stream`; `ledger` saves building it again."""
+    del chip  # the log knows its clock
+    ledger = build_ledger(log) if ledger is None else ledger
     stream.write('{"displayTimeUnit":"ns","profilingType":"op","schemaVersion":2,"traceEvents":[')
     separator = "\n"
-    for event in _events(log):
+    for event in _events(ledger):
         stream.write(separator)
         stream.write(event)
         separator = ",\n"
@@ -93,7 +95,8 @@ def process_name(core: CoreLog) -> tuple[str, int]:
     return f"{pair}.veccore{vector}", 3 * number + 2 + vector
 
 
-def _events(log: Log) -> Iterator[str]:
+def _events(ledger: Ledger) -> Iterator[str]:
+    log = ledger.log
     codes = [json.dumps(lines) for lines in site_lines(log.sites)]
     writer = _Writer(log.clock_mhz, log.cycles, codes)
     writer.processes = [json.dumps(process_name(core)[0]) for core in log.cores]
@@ -101,7 +104,7 @@ def _events(log: Log) -> Iterator[str]:
     for index, core in enumerate(log.cores):
         yield from _order(core, writer.processes[index])
         yield from _core_events(core, index, writer)
-    yield from _throughput(log)
+    yield from _throughput(ledger)
 
 
 def _order(core: CoreLog, pid: str) -> Iterator[str]:
@@ -214,12 +217,12 @@ def _arrow(wait: Item, end: int, pid: str, writer: _Writer) -> Iterator[str]:
     yield f'{{"ph":"t",{common},"ts":{end / writer.mhz!r},"pid":{pid},"tid":"{to_lane}"}}'
 
 
-def _throughput(log: Log) -> Iterator[str]:
+def _throughput(ledger: Ledger) -> Iterator[str]:
     """Yield what each path moved in every microsecond, at its end; only where it changes.
 
     A byte a microsecond is 1 MB/s (10^6 bytes a second).
     """
-    for path, values in gm_rates(log, log.clock_mhz).items():
+    for path, values in gm_rates(ledger, ledger.log.clock_mhz).items():
         before = None
         for end, value in enumerate(values, 1):
             if value != before:

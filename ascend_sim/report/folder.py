@@ -127,7 +127,7 @@ def _fill(folder: Path, run: Reportable) -> None:
     entries = [finding_entry(finding, keys) for finding in run.findings]
     _write(folder / "summary.json", lambda stream: write_json(run.summary, stream))
     _write(folder / "findings.json", lambda stream: write_json(entries, stream))
-    _write(folder / "trace.json", lambda stream: write_chrome_trace(log, chip, stream))
+    _write(folder / "trace.json", lambda stream: write_chrome_trace(log, chip, stream, ledger))
     _write(
         folder / "trace.perfetto.json",
         lambda stream: write_perfetto_trace(log, chip, stream, ledger),

@@ -84,7 +84,7 @@ class _Slice:
     arrows: Sequence[_Arrow] = ()
 
 
-def _events(log: Log, ledger: list[CoreLedger]) -> Iterator[str]:
+def _events(log: Log, ledger: Ledger) -> Iterator[str]:
     clock = _Clock(log.clock_mhz)
     codes = [json.dumps(lines) for lines in site_lines(log.sites)]
     arrows, details = _arrows(log), Details(json.dumps)
@@ -97,7 +97,7 @@ def _events(log: Log, ledger: list[CoreLedger]) -> Iterator[str]:
             yield from _pipe_tracks(lanes, pipe, pid, clock)
             if pipe is not Pipe.S:
                 yield from _queue_counter(entry, pipe, pid, log, clock)
-    yield from _bandwidth(log, len(ledger) + 1, clock)
+    yield from _bandwidth(ledger, len(ledger) + 1, clock)
 
 
 def _named(event: str, pid: int, tid: int, args: str) -> str:
@@ -290,15 +290,15 @@ def _sample(name: str, pid: int, cycle: int, value: str, clock: _Clock) -> str:
     return f'{{"ph":"C","name":"{name}","pid":{pid},"tid":0,"ts":{ts},"args":{{{value}}}}}'
 
 
-def _bandwidth(log: Log, pid: int, clock: _Clock) -> Iterator[str]:
+def _bandwidth(ledger: Ledger, pid: int, clock: _Clock) -> Iterator[str]:
     """Yield GB/s (10^9 bytes) to and from GM over all cores, in up to 2,000 stretches."""
-    width = max(64, math.ceil(log.cycles / _SAMPLES))
+    width = max(64, math.ceil(ledger.log.cycles / _SAMPLES))
     named = False
     for path, title in (("GM_TO_TOTAL", "GM read"), ("TOTAL_TO_GM", "GM write")):
-        values = gm_rates(log, width).get(path, [])
+        values = gm_rates(ledger, width).get(path, [])
         before = 0.0
         for stretch, moved in enumerate([*values, 0.0] if values else []):
-            rate = round(moved / width * log.clock_mhz / 1000, 3)
+            rate = round(moved / width * ledger.log.clock_mhz / 1000, 3)
             if rate == before:
                 continue
             if not named:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ascend_sim.report.traffic import gm_direction
-from ascend_sim.trace import Kind, Log
+from ascend_sim.report.calls import READS_GM, WRITES_GM
+from ascend_sim.report.ledger import Ledger
+from ascend_sim.report.traffic import gm_directions
+from ascend_sim.trace import Kind
 from isa.types import CoreKind, Pipe
 
 Floats = NDArray[np.float64]
@@ -21,37 +24,42 @@ _PATHS = {
 }
 
 
-def gm_rates(log: Log, width: float) -> dict[str, list[float]]:
+def gm_rates(ledger: Ledger, width: float) -> dict[str, list[float]]:
     """Return the bytes that each path to and from GM moves in each bin of `width` cycles.
 
     Keys are the vendor's: `GM_TO_L1`, `GM_TO_UB`, `L1_TO_GM`, `UB_TO_GM` where used, `GM_TO_TOTAL` and
     `TOTAL_TO_GM` (with what fixpipe stores), in alphabetical order. A move spreads its bytes evenly over
     the time from its start to its end.
     """
-    moves: dict[str, list[tuple[int, int, int]]] = {}
-    for core in log.cores:
-        for item in core.items:
-            if item.kind is not Kind.INSTRUCTION or not item.bytes or item.start < 0:
-                continue
-            reads, writes = gm_direction(item)
-            if not reads and not writes:
-                continue
-            end = item.end if item.end > item.start else max(log.cycles, item.start + 1)
-            move = (item.start, end, item.bytes)
-            path = _PATHS.get((core.kind, item.pipe))
-            if path is not None:
-                moves.setdefault(path, []).append(move)
-            moves.setdefault("GM_TO_TOTAL" if reads else "TOTAL_TO_GM", []).append(move)
-    edges = np.arange(math.ceil(log.cycles / width) + 1, dtype=np.float64) * width
-    return {path: _binned(moves[path], edges) for path in sorted(moves)}
+    cycles = ledger.log.cycles
+    edges = np.arange(math.ceil(cycles / width) + 1, dtype=np.float64) * width
+    bins: dict[str, Floats] = {}
+    for entry, gm in zip(ledger, gm_directions(ledger), strict=True):
+        items = entry.columns.items
+        moves = (items["kind"] == Kind.INSTRUCTION) & (items["bytes"] > 0) & (items["start"] >= 0)
+        moves &= (gm & (READS_GM | WRITES_GM)) != 0
+        items, gm = items[moves], gm[moves]
+        chosen = {"GM_TO_TOTAL": gm & READS_GM != 0, "TOTAL_TO_GM": gm & READS_GM == 0}
+        for pipe in (Pipe.MTE2, Pipe.MTE3):
+            chosen[_PATHS[entry.core.kind, pipe]] = items["pipe"] == pipe
+        for path, which in chosen.items():
+            if which.any():
+                moved = _moved(items[which], edges, cycles)
+                bins[path] = bins[path] + moved if path in bins else moved
+    return {path: _rounded(np.diff(bins[path])) for path in sorted(bins)}
 
 
-def _binned(moves: list[tuple[int, int, int]], edges: Floats) -> list[float]:
-    start, end, size = (np.array(column, np.float64) for column in zip(*moves, strict=True))
-    rate = size / (end - start)
-    moved = _ramp(start, rate, edges) - _ramp(end, rate, edges)
-    bins = np.round(np.diff(moved), 3)
-    return [max(value, 0.0) for value in bins.tolist()]
+def _moved(items: NDArray[Any], edges: Floats, cycles: int) -> Floats:
+    """Return what some transfers of one core have moved by each edge."""
+    start, end = items["start"].astype(np.float64), items["end"].astype(np.float64)
+    end = np.where(end > start, end, np.maximum(cycles, start + 1))
+    rate = items["bytes"] / (end - start)
+    moved: Floats = _ramp(start, rate, edges) - _ramp(end, rate, edges)
+    return moved
+
+
+def _rounded(values: Floats) -> list[float]:
+    return [max(value, 0.0) for value in np.round(values, 3).tolist()]
 
 
 def _ramp(begin: Floats, rate: Floats, edges: Floats) -> Floats:

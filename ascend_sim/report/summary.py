@@ -50,7 +50,7 @@ def build_summary(
     """
     ledger = build_ledger(log) if ledger is None else ledger
     totals = pipe_totals(log, ledger)
-    whole, phases = tally(log)
+    whole, phases = tally(ledger)
     l2_start = extra.get("l2_start") or extra.get("options", {}).get("l2_start", "cold")
     gm = gm_work(log, chip, whole, cold=l2_start != "warm")
     known = {
@@ -73,7 +73,7 @@ def build_summary(
         "bound": lower_bound(log, totals, gm),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
         "advice": advise(
-            totals, log.cycles, log.launch_cycles, gather_facts(log, max(gm.values()))
+            totals, log.cycles, log.launch_cycles, gather_facts(ledger, max(gm.values()))
         ),
     }
     return known | {key: value for key, value in extra.items() if key not in known}

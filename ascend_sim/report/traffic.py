@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ascend_sim.trace import Item, Kind, Log
+from ascend_sim.report.calls import READS_GM, UNKNOWN, WRITES_GM, directions
+from ascend_sim.report.columns import Columns, Flags, Ints
+from ascend_sim.report.ledger import Ledger
+from ascend_sim.trace import Kind, Log
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 _MOVERS = (Pipe.MTE1, Pipe.MTE2, Pipe.MTE3, Pipe.FIX)
@@ -21,15 +24,14 @@ _WRITERS = (Pipe.MTE3, Pipe.FIX)
 
 
 class Counts:
-    """Counts of one kind of core, each a list by `Pipe`: plain lists, since a run has many items."""
+    """Counts of one kind of core, each by `Pipe`."""
 
     __slots__ = ("bytes", "instructions", "items", "work")
 
     def __init__(self) -> None:
-        self.instructions = [0] * len(Pipe)
-        self.items = [0] * len(Pipe)
-        self.work = [0] * len(Pipe)
-        self.bytes = [0] * len(Pipe)
+        self.instructions, self.items, self.work, self.bytes = (
+            np.zeros(len(Pipe), np.int64) for _ in range(4)
+        )
 
 
 class Tally:
@@ -44,28 +46,26 @@ class Tally:
         self.first = -1
         self.last = -1
 
-    def add(self, counts: Counts, item: Item, direction: tuple[bool, bool]) -> None:
-        """Count `item` in `counts` of its core's kind; `direction`: whether it reads and writes GM."""
-        pipe = item.pipe
-        counts.items[pipe] += 1
-        begin = item.issue if item.issue >= 0 else max(item.head, item.start)
-        if begin >= 0 and (self.first < 0 or begin < self.first):
-            self.first = begin
-        end = item.end
-        if end > self.last or begin > self.last:
-            self.last = max(end, begin)
-        if item.kind is not Kind.INSTRUCTION:
-            return
-        counts.instructions[pipe] += 1
-        counts.work[pipe] += item.work
-        if pipe in _MOVERS:
-            size = item.bytes
-            counts.bytes[pipe] += size
-            reads, writes = direction
-            if reads:
-                self.gm_read += size
-            if writes:
-                self.gm_write += size
+    def add(self, kind: CoreKind, columns: Columns, which: Flags, gm: NDArray[np.uint8]) -> None:
+        """Count some items of a core of a kind; `gm` says what of GM each item touches."""
+        counts, items = self.kinds[kind], columns.items[which]
+        counts.items += np.bincount(items["pipe"], minlength=len(Pipe))
+        head = np.maximum(items["head"], items["start"])
+        begin = np.where(items["issue"] >= 0, items["issue"], head)
+        begun = begin[begin >= 0]
+        if len(begun):
+            first = int(begun.min())
+            self.first = first if self.first < 0 else min(self.first, first)
+        if len(items):
+            self.last = max(self.last, int(np.maximum(items["end"], begin).max()))
+        own = items["kind"] == Kind.INSTRUCTION
+        items, gm = items[own], gm[which][own]
+        pipe, size = items["pipe"], np.where(np.isin(items["pipe"], _MOVERS), items["bytes"], 0)
+        counts.instructions += np.bincount(pipe, minlength=len(Pipe))
+        counts.work += _sums(pipe, items["work"])
+        counts.bytes += _sums(pipe, size)
+        self.gm_read += int(size[gm & READS_GM != 0].sum())
+        self.gm_write += int(size[gm & WRITES_GM != 0].sum())
 
     def as_dict(self) -> dict[str, Any]:
         """Return `instructions`, `items`, `work` and `bytes` as the summary holds them."""
@@ -73,8 +73,8 @@ class Tally:
             "instructions": self._named("instructions"),
             "items": self._named("items"),
             "work": {
-                "aic": {"M": self.kinds[CoreKind.AIC].work[Pipe.M]},
-                "aiv": {"V": self.kinds[CoreKind.AIV].work[Pipe.V]},
+                "aic": {"M": int(self.kinds[CoreKind.AIC].work[Pipe.M])},
+                "aiv": {"V": int(self.kinds[CoreKind.AIV].work[Pipe.V])},
             },
             "bytes": {
                 "gm_read": self.gm_read,
@@ -86,7 +86,9 @@ class Tally:
     def _named(self, what: str, only: Iterable[Pipe] = tuple(Pipe)) -> dict[str, dict[str, int]]:
         return {
             kind.value: {
-                pipe.name: getattr(counts, what)[pipe] for pipe in PIPES_OF[kind] if pipe in only
+                pipe.name: int(getattr(counts, what)[pipe])
+                for pipe in PIPES_OF[kind]
+                if pipe in only
             }
             for kind, counts in self.kinds.items()
         }
@@ -97,40 +99,37 @@ class Tally:
         return self.last - self.first if self.first >= 0 else 0
 
 
-def tally(log: Log) -> tuple[Tally, dict[str, Tally]]:
+def _sums(pipe: NDArray[np.uint8], values: Ints) -> Ints:
+    sums: Ints = np.bincount(pipe, values, len(Pipe)).astype(np.int64)
+    return sums
+
+
+def tally(ledger: Ledger) -> tuple[Tally, dict[str, Tally]]:
     """Return the counts of the whole run, and of each named phase that something was issued in."""
+    log = ledger.log
     whole, phases = Tally(), [Tally() for _ in log.phases]
-    directions: dict[int, tuple[bool, bool]] = {}
-    for core in log.cores:
-        own = whole.kinds[core.kind]
-        own_phases = [phase.kinds[core.kind] for phase in phases]
-        for item in core.items:
-            key = id(item.call)
-            direction = directions.get(key) if item.call is not None else gm_direction(item)
-            if direction is None:
-                direction = directions[key] = gm_direction(item)
-            whole.add(own, item, direction)
-            if item.phase:
-                phases[item.phase].add(own_phases[item.phase], item, direction)
+    for entry, gm in zip(ledger, gm_directions(ledger), strict=True):
+        columns, kind = entry.columns, entry.core.kind
+        whole.add(kind, columns, np.ones(len(columns), bool), gm)
+        for number in range(1, len(phases)):
+            which = columns["phase"] == number
+            if which.any():
+                phases[number].add(kind, columns, which, gm)
     named = zip(log.phases, phases, strict=True)
     return whole, {name: counts for name, counts in named if name and counts.first >= 0}
 
 
-def gm_direction(item: Item) -> tuple[bool, bool]:
-    """Return whether `item` reads and whether it writes GM; by its pipe where the operands are gone."""
-    reads, writes = _accesses(item, "reads"), _accesses(item, "writes")
-    if not reads and not writes:
-        return item.pipe in _READERS, item.pipe in _WRITERS
-    return _in_gm(reads) != [], _in_gm(writes) != []
+def gm_directions(ledger: Ledger) -> Iterator[NDArray[np.uint8]]:
+    """Yield for each core what of GM its items touch, in the bits of `ascend_sim.report.calls`.
 
-
-def _accesses(item: Item, side: str) -> tuple[Any, ...]:
-    accesses: tuple[Any, ...] = getattr(item.call, side, ())
-    return accesses
-
-
-def _in_gm(accesses: Iterable[Any]) -> list[Any]:
-    return [access for access in accesses if access.space is Space.GM]
+    By its operands; by its pipe where the operands are gone.
+    """
+    known = np.append(directions(ledger.calls.things), UNKNOWN).astype(np.uint8)
+    for entry in ledger:
+        gm = known[entry.columns["call"]]  # an item without a call has number -1: the last one
+        pipe, unknown = entry.columns["pipe"], gm == UNKNOWN
+        by_pipe = READS_GM * np.isin(pipe, _READERS) + WRITES_GM * np.isin(pipe, _WRITERS)
+        yield np.where(unknown, by_pipe, gm).astype(np.uint8)
 
 
 def first_read_bytes(log: Log) -> int:
@@ -138,27 +137,36 @@ def first_read_bytes(log: Log) -> int:
 
     With a cold L2 each of them has to come from HBM at least once. 0 where the log has no operands.
     """
+    return distinct_bytes(log)[0]
+
+
+def distinct_bytes(log: Log) -> tuple[int, int]:
+    """Return how many distinct bytes of GM the run reads without writing them, and how many it writes."""
+    stored = getattr(log, "distinct_bytes", None)
+    if stored is not None:
+        return stored  # type: ignore[no-any-return]
     read: dict[int, list[NDArray[np.int64]]] = {}
     written: dict[int, list[NDArray[np.int64]]] = {}
-    for item in _distinct_moves(log):
+    for call in _distinct_moves(log):
         for side, ranges in (("reads", read), ("writes", written)):
-            for access in _in_gm(_accesses(item, side)):
-                ranges.setdefault(id(access.buffer), []).append(access.ranges())
-    total = 0
+            for access in getattr(call, side, ()):
+                if access.space is Space.GM:
+                    ranges.setdefault(id(access.buffer), []).append(access.ranges())
+    first = 0
     for key, parts in read.items():
         own = written.get(key, [])
-        total += _covered(parts + own) - _covered(own)
-    return total
+        first += _covered(parts + own) - _covered(own)
+    return first, sum(_covered(parts) for parts in written.values())
 
 
-def _distinct_moves(log: Log) -> Iterator[Item]:
-    """Yield one item of each bound call that moves data."""
+def _distinct_moves(log: Log) -> Iterator[Any]:
+    """Yield each bound call that moves data once."""
     seen: set[int] = set()
     for core in log.cores:
         for item in core.items:
             if item.pipe in _MOVERS and item.call is not None and id(item.call) not in seen:
                 seen.add(id(item.call))
-                yield item
+                yield item.call
 
 
 def _covered(parts: list[NDArray[np.int64]]) -> int:

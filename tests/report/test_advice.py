@@ -5,7 +5,7 @@ from __future__ import annotations
 from synthetic import add_log
 
 from ascend_sim.report.advice import Facts, advise, gather_facts
-from ascend_sim.report.ledger import PipeTotals, Totals
+from ascend_sim.report.ledger import PipeTotals, Totals, build_ledger
 
 
 def pipe(memory: dict[str, int] | None = None, instructions: int = 1, **causes: int) -> PipeTotals:
@@ -45,17 +45,17 @@ def test_a_second_buffer_hides_latency_too_and_replaces_that_advice() -> None:
 
 
 def test_facts_are_read_from_the_log() -> None:
-    facts = gather_facts(add_log())
+    facts = gather_facts(build_ledger(add_log()))
     # The synthetic items were issued at cycle 0, before their core began.
     assert facts.startup == {"core0.aiv0": 0}
     # A load holds the pipe while its bytes move (60) or until its successor may begin (20); a store 9.
     assert facts.held == {"core0.aiv0": {"MTE2": 60, "V": 35, "MTE3": 9}}
     log = add_log()
     log.cores[0].items[0].accept = 290  # held 170, less the 20 of its share
-    assert gather_facts(log).held["core0.aiv0"]["MTE2"] == 150
+    assert gather_facts(build_ledger(log)).held["core0.aiv0"]["MTE2"] == 150
     for entry in log.cores[0].items:
         entry.issue = 130
-    assert gather_facts(log).startup == {"core0.aiv0": 30}
+    assert gather_facts(build_ledger(log)).startup == {"core0.aiv0": 30}
 
 
 def test_overlap_is_no_advice_where_gm_is_the_limit() -> None:

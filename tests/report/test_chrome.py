@@ -14,6 +14,7 @@ from synthetic import add_log, item, logs
 
 from ascend_sim.config import load_chip
 from ascend_sim.report.chrome import LANES, write_chrome_trace
+from ascend_sim.report.ledger import build_ledger
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import CoreLog, Kind, Log, Site
 from isa.types import CoreKind, HardEvent, Pipe
@@ -223,7 +224,7 @@ def test_files_are_named_without_the_machines_paths(
 @given(logs())
 @settings(max_examples=40, deadline=None)
 def test_rates_carry_every_byte_once(log: Log) -> None:
-    rates = gm_rates(log, 7.0)
+    rates = gm_rates(build_ledger(log), 7.0)
     loads = [
         i for c in log.cores for i in c.items if i.pipe is Pipe.MTE2 and i.kind is Kind.INSTRUCTION
     ]
