@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.errors import Finding, exit_code
@@ -65,6 +69,7 @@ class Run:
         self.origin = origin  # None where the run was cut short
         self.numerics: dict[str, Any] | None = None
         self.extra: dict[str, Any] = {}
+        self.folder: Path | None = None  # of a run that was read from disk
 
     @property
     def cycles(self) -> int:
@@ -144,9 +149,58 @@ class Run:
 
         Raises UnsupportedError where that depends on what the kernel itself computed, by the line.
         """
-        from ascend_sim.recording import record_run  # noqa: PLC0415  made on demand, as reports are
+        from ascend_sim.recording import Recording, record_run  # noqa: PLC0415  made on demand
 
+        if self.folder is not None and (self.folder / "recording.bin").is_file():
+            return Recording.load(self.folder / "recording.bin")
         return record_run(self)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the log does not say, as plain JSON: how the run was launched, what it was compared with."""
+        from ascend_sim.report.summary import plain  # noqa: PLC0415  reports are made on demand
+
+        return {
+            "op": self.op,
+            "chip": self.chip.model_dump(mode="json"),
+            "blocks": self.blocks,
+            "options": plain(self.options),
+            "memory": plain(self.memory),
+            "coverage": plain(self.coverage),
+            "numerics": plain(self.numerics),
+            "extra": plain(self.extra),
+        }
+
+    def attach(self, folder: Path) -> None:
+        """Write the recording of the kernel into the run folder, if it can be recorded."""
+        from ascend_sim.errors import UnsupportedError  # noqa: PLC0415
+
+        saved = self.folder / "recording.bin" if self.folder is not None else None
+        if saved is not None and saved.is_file():
+            shutil.copyfile(saved, folder / "recording.bin")
+            return
+        with suppress(UnsupportedError):
+            self.recording().save(folder / "recording.bin")
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> Run:
+        """Return the run that was saved in a folder: all that a live one says, but for its arrays.
+
+        Raises `ConfigError` where the folder holds no run, or one that another version wrote.
+        """
+        from ascend_sim.config import Chip  # noqa: PLC0415
+        from ascend_sim.report.folder import read_finding  # noqa: PLC0415
+        from ascend_sim.report.store import read_events  # noqa: PLC0415
+
+        path = Path(folder)
+        log, about = read_events(path / "events.npz")
+        run = Run(
+            about["op"], Chip.model_validate(about["chip"], strict=False), log,
+            [read_finding(entry) for entry in about["findings"]], Outputs({}), blocks=about["blocks"],
+            options=about["options"], coverage=about["coverage"], memory=about["memory"],
+        )  # fmt: skip
+        run.numerics, run.extra, run.folder = about["numerics"], about["extra"], path
+        return run
 
     def save(self, directory: str | None = None) -> Any:
         """Write the run folder and return its path."""

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from ascend_sim.config import Chip
 from ascend_sim.report.ledger import Ledger, build_ledger
-from ascend_sim.report.names import Details, site_lines
+from ascend_sim.report.names import Details, Key, key_of, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import CoreLog, Item, Kind, Log
 from isa.types import EVENT_PIPES, PIPES_OF, CoreKind, Pipe
@@ -69,7 +69,7 @@ class _Writer:
     mhz: float
     cycles: int
     codes: list[str]
-    ids: dict[int, str] = field(default_factory=dict)
+    ids: dict[Key, str] = field(default_factory=dict)
     processes: list[str] = field(default_factory=list)
     details: Details = field(default_factory=lambda: Details(json.dumps))
 
@@ -134,13 +134,15 @@ def _number_flags(log: Log, writer: _Writer) -> None:
             for item in core.items:
                 if item.kind is not kind:
                     continue
-                identity = writer.ids.get(id(item.partner)) if item.partner is not None else None
+                identity = (
+                    writer.ids.get(key_of(item.partner)) if item.partner is not None else None
+                )
                 if identity is None or identity in taken:
                     identity = f"{name}_{number.get(name, 0)}"
                     number[name] = number.get(name, 0) + 1
                 if kind is Kind.WAIT_FLAG:
                     taken.add(identity)
-                writer.ids[id(item)] = identity
+                writer.ids[key_of(item)] = identity
 
 
 def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
@@ -189,7 +191,7 @@ def _flag(item: Item, end: int, free: int, pid: str, writer: _Writer) -> Iterato
         arrived = item.head if item.head >= 0 else max(item.issue, 0)
         name, colour, begin = "WAIT_FLAG", "yellow", min(max(arrived, free), end)
     place = f'"pid":{pid},"tid":"{LANE_OF[item.pipe]}"'
-    common = f'"name":"{name}","cname":"{colour}","id":"{writer.ids[id(item)]}"'
+    common = f'"name":"{name}","cname":"{colour}","id":"{writer.ids[key_of(item)]}"'
     args = writer.args(item, f'"{flag_detail(item)}"')
     yield f'{{"ph":"B",{common},"ts":{begin / writer.mhz!r},{place},"args":{args}}}'
     yield f'{{"ph":"E",{common},"ts":{end / writer.mhz!r},{place},"args":{{}}}}'
@@ -208,7 +210,7 @@ def _arrow(wait: Item, end: int, pid: str, writer: _Writer) -> Iterator[str]:
     if source is None or source.start < 0:
         return
     from_lane, to_lane = LANE_OF[source.pipe], LANE_OF[wait.pipe]
-    common = f'"name":"flow","id":"{writer.ids[id(wait)]}","cat":"{from_lane}To{to_lane}"'
+    common = f'"name":"flow","id":"{writer.ids[key_of(wait)]}","cat":"{from_lane}To{to_lane}"'
     set_end = writer.end(source) / writer.mhz
     yield (
         f'{{"ph":"s",{common},"ts":{set_end!r},"pid":{writer.processes[source.core]},'

@@ -241,6 +241,8 @@ class _Walk:
             older = self._last_to_land(row) if own else int(links.landed[row])
             if older >= 0 and max(links.end[older], links.accept[older]) >= self.time:
                 return self._late(older)
+        if kind == Kind.INSTRUCTION and not own:
+            self._go(row, HANDOVER, links.head[row])  # it waited for its unit flags
         return (self._issue if own else self._head), row
 
     def _last_to_land(self, row: int) -> int:

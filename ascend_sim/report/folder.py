@@ -20,13 +20,14 @@ from ascend_sim.report.critical_path import critical_path, write_critical_path
 from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.perfetto import write_perfetto_trace
 from ascend_sim.report.slack import slack
+from ascend_sim.report.store import write_events
 from ascend_sim.report.summary import finding_entry
 from ascend_sim.report.tables import write_instructions, write_pipes, write_stalls
 from ascend_sim.trace import Log
 
 FILES = (
     "summary.json", "trace.json", "trace.perfetto.json", "instructions.csv", "pipes.csv", "stalls.csv",
-    "findings.json", "critical_path.csv",
+    "findings.json", "critical_path.csv", "events.npz", "recording.bin",
 )  # fmt: skip
 _RUNS = "runs"
 
@@ -52,6 +53,15 @@ class Reportable(Protocol):
     @property
     def ledger(self) -> Ledger:
         """Where every cycle of every pipe went."""
+        ...
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What else there is to know of the run, as plain JSON: kept beside its log."""
+        ...
+
+    def attach(self, folder: Path) -> None:
+        """Write what is not a report into the folder."""
         ...
 
     @property
@@ -140,6 +150,19 @@ def _fill(folder: Path, run: Reportable) -> None:
         lambda stream: write_critical_path(path, lambda core, row: int(spare[core][row]), stream),
     )
     _write(folder / "instructions.csv", lambda stream: write_instructions(log, chip, stream, spare))
+
+    with (folder / "events.npz").open("wb") as stream:
+        write_events(ledger, {**run.about, "findings": entries}, stream)
+    run.attach(folder)
+
+
+def read_finding(entry: Mapping[str, Any]) -> Finding:
+    """Return the finding that was written as `entry`."""
+    finding = Finding(**entry)
+    if entry["bytes"] is not None:
+        low, high = entry["bytes"]
+        finding.bytes = low, high
+    return finding
 
 
 def write_json(value: Any, stream: TextIO) -> None:

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from ascend_sim.config import Chip
 from ascend_sim.report.ledger import CoreLedger, Ledger, Segment, build_ledger
-from ascend_sim.report.names import Details, site_lines
+from ascend_sim.report.names import Details, Key, key_of, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
 from isa.types import Pipe
@@ -115,10 +115,10 @@ def _block_track(core: CoreLog, pid: int, cycles: int, clock: _Clock) -> Iterato
         yield _text(_Slice(start, end, f"block {block}", "generic_work", args), pid, 1, clock)
 
 
-def _arrows(log: Log) -> dict[int, list[_Arrow]]:
-    """Return the ends of arrows by the identity of the instruction that they touch."""
-    before: dict[int, Item] = {}
-    after: dict[int, Item] = {}
+def _arrows(log: Log) -> dict[Key, list[_Arrow]]:
+    """Return the ends of arrows by the key of the instruction that they touch."""
+    before: dict[Key, Item] = {}
+    after: dict[Key, Item] = {}
     waits: list[Item] = []
     for core in log.cores:
         latest: dict[Pipe, Item] = {}
@@ -127,26 +127,27 @@ def _arrows(log: Log) -> dict[int, list[_Arrow]]:
             if item.kind is Kind.INSTRUCTION and item.start >= 0:
                 latest[item.pipe] = item
                 for wait in waiting.pop(item.pipe, ()):
-                    after[id(wait)] = item
+                    after[key_of(wait)] = item
             elif item.kind is Kind.SET_FLAG and item.pipe in latest:
-                before[id(item)] = latest[item.pipe]
+                before[key_of(item)] = latest[item.pipe]
             elif item.kind is Kind.WAIT_FLAG and item.partner is not None:
                 waiting.setdefault(item.pipe, []).append(item)
                 waits.append(item)
-    ends: dict[int, list[_Arrow]] = {}
+    ends: dict[Key, list[_Arrow]] = {}
     number = 0
     for wait in waits:
-        source, target = before.get(id(wait.partner)), after.get(id(wait))
+        assert wait.partner is not None
+        source, target = before.get(key_of(wait.partner)), after.get(key_of(wait))
         if source is not None and target is not None and source is not target:
             number += 1
-            ends.setdefault(id(source), []).append(_Arrow(number, True))
-            ends.setdefault(id(target), []).append(_Arrow(number, False))
+            ends.setdefault(key_of(source), []).append(_Arrow(number, True))
+            ends.setdefault(key_of(target), []).append(_Arrow(number, False))
     return ends
 
 
 def _slices(
     entry: CoreLedger, pipe: Pipe, codes: list[str], details: Details,
-    arrows: dict[int, list[_Arrow]], cycles: int,
+    arrows: dict[Key, list[_Arrow]], cycles: int,
 ) -> list[_Slice]:  # fmt: skip
     """Return the pipe's instructions and its waits, sorted by start."""
     slices = []
@@ -155,7 +156,9 @@ def _slices(
             end = item.end if item.end >= item.start else cycles
             args = _instruction_args(item, end, codes, details)
             slices.append(
-                _Slice(item.start, end, item.name, "generic_work", args, arrows.get(id(item), ()))
+                _Slice(
+                    item.start, end, item.name, "generic_work", args, arrows.get(key_of(item), ())
+                )
             )
         elif item.inserted and item.head >= 0:
             # A barrier mostly waits while results drain, which is busy time: it gets a slice of its own.

@@ -62,7 +62,7 @@ def build_summary(
         "launch_cycles": log.launch_cycles,
         "time_us": round(log.cycles / log.clock_mhz, 6),
         "l2_start": l2_start,
-        "numerics": _plain(numerics),
+        "numerics": plain(numerics),
         "pipes": totals,
         **whole.as_dict(),
         "phases": {
@@ -132,14 +132,14 @@ def gm_work(log: Log, chip: Chip, whole: Tally, *, cold: bool) -> dict[str, int]
     return work
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return mappings and sequences as dicts and lists, numpy scalars as Python's numbers.
 
     JSON has no NaN and no infinity: they become None.
     """
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    plain = value.item() if hasattr(value, "item") else value
-    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+        return [plain(entry) for entry in value]
+    number = value.item() if hasattr(value, "item") else value
+    return None if isinstance(number, float) and not math.isfinite(number) else number

@@ -25,7 +25,15 @@ def write(out: Path | None = None, op: str = "add") -> Path:
     log = add_log()
     summary = build_summary(log, TOY, FINDINGS, None, {"op": op, "block_dim": 1})
     ledger = build_ledger(log)
-    run = SimpleNamespace(log=log, chip=TOY, summary=summary, findings=FINDINGS, ledger=ledger)
+    run = SimpleNamespace(
+        log=log,
+        chip=TOY,
+        summary=summary,
+        findings=FINDINGS,
+        ledger=ledger,
+        about={},
+        attach=lambda folder: (folder / "recording.bin").write_bytes(b""),
+    )
     return write_run_folder(run, out)
 
 
