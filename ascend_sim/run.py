@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ascend_sim.config import Chip
     from ascend_sim.recording import Origin, Recording
     from ascend_sim.report.critical_path import CriticalPath
+    from ascend_sim.report.diff import Difference
     from ascend_sim.report.ledger import Ledger
     from ascend_sim.trace import Log
 
@@ -155,6 +156,28 @@ class Run:
             return Recording.load(self.folder / "recording.bin")
         return record_run(self)
 
+    def diff(self, other: Run) -> Difference:
+        """Return where another run differs from this one, by pipe, line and cause."""
+        from ascend_sim.report.diff import diff  # noqa: PLC0415  reports are made on demand
+
+        return diff(self, other)
+
+    def explain(self, line: str) -> dict[str, Any]:
+        """Return why a line (`file.py:41`) is slow: figures, and `text`, sentences made of them.
+
+        Raises `ConfigError` for a line on which the run did nothing.
+        """
+        from ascend_sim.report.explain import explain_line  # noqa: PLC0415
+
+        return explain_line(self, line)
+
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """The text of the kernel's files, by their short paths."""
+        from ascend_sim.report.sources import source_texts  # noqa: PLC0415
+
+        return source_texts(self.log.sites)
+
     @property
     def about(self) -> dict[str, Any]:
         """What the log does not say, as plain JSON: how the run was launched, what it was compared with."""
@@ -169,6 +192,7 @@ class Run:
             "coverage": plain(self.coverage),
             "numerics": plain(self.numerics),
             "extra": plain(self.extra),
+            "sources": self.sources,
         }
 
     def attach(self, folder: Path) -> None:
@@ -200,9 +224,10 @@ class Run:
             options=about["options"], coverage=about["coverage"], memory=about["memory"],
         )  # fmt: skip
         run.numerics, run.extra, run.folder = about["numerics"], about["extra"], path
+        run.sources = about["sources"]
         return run
 
-    def save(self, directory: str | None = None) -> Any:
+    def save(self, directory: str | os.PathLike[str] | None = None) -> Path:
         """Write the run folder and return its path."""
         from ascend_sim.report.folder import write_run_folder  # noqa: PLC0415  reports are made on demand
 

@@ -8,15 +8,14 @@ asserts that they are up to date.
 
 from __future__ import annotations
 
-import ast
 import enum
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ascend_sim import asc
+from ascend_sim.codes import finding_codes
 from ascend_sim.errors import EXIT_CODE, KINDS
 
 DOCS = Path(__file__).resolve().parent
@@ -25,112 +24,10 @@ CLASSES = (
     "TPipe", "TQue", "TQueBind", "TBuf", "TBufPool", "LocalMemAllocator", "GlobalTensor", "LocalTensor", "ShapeInfo",
 )  # fmt: skip
 
-# ---- finding codes --------------------------------------------------------------------------
-
-
-ELSEWHERE = {
-    "race-raw": "an instruction reads bytes while an earlier one may still be writing them",
-    "race-war": "an instruction overwrites bytes while an earlier one may still be reading them",
-    "race-waw": "an instruction overwrites bytes while an earlier one may still be writing them",
-    "deadlock": "nothing can move any more: who waits where, for which flag, how often it was set",
-    "output-not-written": "which rows and columns of an output nothing wrote",
-    "heads-not-computed": "which heads nothing wrote, and that there are more heads than vector cores",
-    "rows-not-computed": "which rows nothing wrote, and that the lengths add up to fewer rows",
-    "differs-from-library": "how many elements differ from the reference, by how much, and the first of them",
-    "not-the-adjoint": "how many elements differ from the true adjoint, and why",
-    "tiling-failed": "the tiling refuses these sizes: the kernel does not run",
-    "…-limit": "a parameter is outside the range that its field has; the code begins with the parameter's name",
-}
-"""What the messages say that are put together from several places."""
-
-
-def codes() -> dict[tuple[str, str], list[str]]:
-    """Return what the source says about each (kind, code): its messages, with … for what is filled in.
-
-    A code is found where its kind and it stand side by side, in a call or a tuple; in a call of one of `HOSTS`;
-    and in a function that makes a finding of a variable `code`, where that is assigned.
-    """
-    found: dict[tuple[str, str], list[str]] = {}
-    for package in ("isa", "ascend_sim", "ops"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if path.name == "errors.py":
-                continue  # there stand the defaults of errors without a finding
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                for kind, code, message in (*_mentions(node), *_assigned(node)):
-                    messages = found.setdefault((kind, code), [])
-                    said = ELSEWHERE.get(code, message)
-                    if said and said not in messages:
-                        messages.append(said)
-    return found
-
-
-HOSTS = ("_host", "host_error")
-"""Functions that take a code and a message of kind HOST."""
-
-
-def _mentions(node: ast.AST) -> Iterator[tuple[str, str, str]]:
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in HOSTS and node.args:
-        parts: list[ast.expr] = [ast.Constant("HOST"), *node.args]
-    elif isinstance(node, ast.Call):
-        parts = node.args
-    elif isinstance(node, ast.Tuple):
-        parts = node.elts
-    else:
-        return
-    for index, part in enumerate(parts[:-1]):
-        if not (isinstance(part, ast.Constant) and part.value in KINDS):
-            continue
-        code = _text(parts[index + 1])
-        if code in KINDS or not re.fullmatch(r"[a-z…][a-z0-9…-]+", code):
-            continue  # a list of kinds, or a code that is in a variable
-        message = _text(parts[index + 2]) if index + 2 < len(parts) else ""
-        for whole in SPELT_OUT.get(code, (code,)):
-            yield str(part.value), whole, message
-
-
-SPELT_OUT = {
-    "race-…": ("race-raw", "race-war", "race-waw"),
-    "race-blocks-…": ("race-blocks-raw", "race-blocks-war", "race-blocks-waw"),
-}
-"""Codes that are partly filled in, and all that they may become."""
-
-
-def _assigned(node: ast.AST) -> Iterator[tuple[str, str, str]]:
-    if not isinstance(node, ast.FunctionDef):
-        return
-    kinds = {
-        str(call.args[0].value)
-        for call in ast.walk(node)
-        if isinstance(call, ast.Call)
-        and len(call.args) > 1
-        and isinstance(call.args[0], ast.Constant)
-        if call.args[0].value in KINDS and getattr(call.args[1], "id", "") == "code"
-    }
-    for assign in ast.walk(node):
-        if kinds and isinstance(assign, ast.Assign):
-            target, value = assign.targets[0], assign.value
-            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-                target, value = target.elts[0], value.elts[0]
-            if getattr(target, "id", "") == "code" and _text(value):
-                for kind in kinds:
-                    yield kind, _text(value), ""
-
-
-def _text(node: ast.expr) -> str:
-    """Return a string as it stands in the source, with … for what is filled in; "" for anything else."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.JoinedStr):
-        parts = [_text(v) if isinstance(v, ast.Constant) else "…" for v in node.values]
-        return "".join(parts)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _text(node.left) + (_text(node.right) or "…")
-    return ""
-
 
 def code_table() -> str:
     """Return a section a kind, with each code and what its message says."""
-    known = codes()
+    known = finding_codes()
     lines = []
     for kind in sorted({kind for kind, _ in known}, key=KINDS.index):
         lines += [f"### {kind}, exit code {EXIT_CODE[kind]}", "", "| code | says |", "|---|---|"]

@@ -354,7 +354,7 @@ def test_every_code_that_a_run_can_give_is_listed() -> None:
             r"^\| `([a-z0-9…-]+)` \|", (ROOT / "docs" / "checks.md").read_text("utf-8"), re.M
         )
     )
-    assert {code for _, code in GENERATOR.codes()} == listed
+    assert {code for _, code in GENERATOR.finding_codes()} == listed
     assert len(listed) > 70
     kinds_and_codes = re.compile(r'"([a-z0-9]+(?:-[a-z0-9]+)+)"')
     named = set()
@@ -399,7 +399,7 @@ def test_every_column_and_file_is_described() -> None:
     tables = OUTPUT.split("## Tables")[1].split("## Traces")[0]
     named = named_in(tables) | {cause.value for cause in Cause}  # "a column for each cause"
     assert {*INSTRUCTION_COLUMNS, *PIPE_COLUMNS, *STALL_COLUMNS} <= named
-    described = set(re.findall(r"^([\w.]+\.(?:json|csv|html))$", OUTPUT, re.MULTILINE))
+    described = set(re.findall(r"^([\w.]+\.(?:json|csv|html|npz|bin))$", OUTPUT, re.MULTILINE))
     assert set(FILES) == described
 
 

@@ -457,4 +457,5 @@ def _exit(work: Callable[[], int]) -> NoReturn:
 
 
 # The commands of other modules join those above, and use what stands there.
+from ascend_sim.cli import analysis as _analysis  # noqa: E402, F401
 from ascend_sim.cli import tuning as _tuning  # noqa: E402, F401

@@ -1,0 +1,164 @@
+"""The commands that read saved runs: `report`, `explain`, `diff`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ascend_sim.chip_file import nearest
+from ascend_sim.cli.app import _exit, app
+from ascend_sim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ascend_sim.run import Run
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def load(folder: Path) -> Run:
+    """Return the run of a folder. Raises `ConfigError` where there is none, with the nearest name."""
+    from ascend_sim.run import Run
+
+    if not folder.is_dir():
+        beside = folder.parent.iterdir() if folder.parent.is_dir() else iter(())
+        names = [entry.name for entry in beside if (entry / "summary.json").is_file()]
+        hint = nearest(folder.name, names)
+        raise ConfigError(f"there is no folder {folder}{hint}; `ascend-sim run` writes one")
+    return Run.load(folder)
+
+
+@app.command()
+def report(
+    folder: RunFolder,
+    files: Annotated[
+        bool, typer.Option("--files", help="Write all files of the folder anew.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a saved run again, without simulating."""
+    from rich.console import Console
+
+    from ascend_sim.report.folder import write_json
+    from ascend_sim.report.text import print_summary
+
+    def work() -> int:
+        run = load(folder)
+        if files:
+            run.save(folder)
+        if as_json:
+            write_json(run.summary, sys.stdout)
+        else:
+            print_summary(run.summary, Console(), folder)
+        return 0
+
+    _exit(work)
+
+
+@app.command()
+def explain(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="The folder of a run.", show_default=False),
+    ] = None,
+    line: Annotated[
+        str | None, typer.Option("--line", metavar="FILE:N", help="A line of the kernel.")
+    ] = None,
+    code: Annotated[
+        str | None, typer.Option("--code", metavar="CODE", help="The code of a finding.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say why a line is slow, or what a finding's code means."""
+
+    def work() -> int:
+        if (line is None) == (code is None):
+            raise ConfigError("explain what? Give --line FILE:N and a run, or --code CODE")
+        if code is not None:
+            return _explain_code(code, as_json=as_json)
+        if folder is None:
+            raise ConfigError(
+                "explain --line needs the folder of a run: explain runs/add-1 --line add.py:16"
+            )
+        from ascend_sim.report.explain import explain_line
+
+        assert line is not None
+        _show(explain_line(load(folder), line), as_json=as_json)
+        return 0
+
+    _exit(work)
+
+
+def _explain_code(code: str, *, as_json: bool) -> int:
+    from ascend_sim.codes import MEANING, finding_codes
+    from ascend_sim.errors import EXIT_CODE
+
+    known = finding_codes()
+    kinds = [kind for kind, name in known if name == code]
+    if not kinds:
+        names = sorted({name for _, name in known})
+        raise ConfigError(
+            f"no finding has the code {code!r}{nearest(code, names)}; docs/checks.md lists them all"
+        )
+    for kind in kinds:
+        text = [f"{kind} {code}: {MEANING[kind]} (exit code {EXIT_CODE[kind]})."]
+        text += [" ".join(message.split()) for message in known[kind, code]]
+        _show({"kind": kind, "code": code, "text": text}, as_json=as_json)
+    return 0
+
+
+def _show(found: dict[str, Any], *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from ascend_sim.report.folder import write_json
+
+    if as_json:
+        write_json(found, sys.stdout)
+        return
+    console = Console()
+    for sentence in found["text"]:
+        console.print(Text(sentence))
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The one to compare with it.")],
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on", metavar="NAME:+LIMIT",
+            help="Exit 5 where B is beyond it: total:+2%, cycles:+100, memory:+5%, MTE2:+0, gm_read:+0. Repeatable.",
+        ),
+    ] = None,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Show where two runs differ, by pipe, line and cause; a gate for CI."""
+    from rich.console import Console
+
+    from ascend_sim.report.diff import broken, markdown, read_gate
+    from ascend_sim.report.folder import write_json
+    from ascend_sim.report.text_diff import print_diff
+
+    def work() -> int:
+        gates = [read_gate(text, nearest) for text in fail_on or []]
+        found = load(before).diff(load(after))
+        if as_json:
+            write_json(found.as_dict(), sys.stdout)
+        elif as_markdown:
+            print(markdown(found))
+        else:
+            print_diff(found, Console())
+        failed = [text for gate in gates if (text := broken(found, gate))]
+        for text in failed:
+            print(f"ascend-sim: the gate failed: {text}", file=sys.stderr)
+        return 5 if failed else 0
+
+    _exit(work)

@@ -1,0 +1,96 @@
+"""Two runs beside each other: every table adds up to the difference, gates hold, moved lines are matched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import test_real_runs
+
+from ascend_sim.chip_file import nearest
+from ascend_sim.errors import ConfigError
+from ascend_sim.report.diff import broken, markdown, read_gate
+from ascend_sim.report.sources import Lines, line_map
+
+
+def test_every_table_adds_up_to_the_difference() -> None:
+    one = test_real_runs.launch(chip="toy", tiles=8)
+    two = test_real_runs.launch(chip="toy", tiles=8, num=2, blocks=4)
+    found = one.diff(two)
+    change = two.cycles - one.cycles
+    assert found.cycles == (one.cycles, two.cycles)
+    assert sum(row.change for row in found.path) == change
+    for pipe in ("aiv.S", "aiv.V", "aiv.MTE2", "aiv.MTE3"):
+        rows = [row for row in found.pipes if row.key[0] == pipe]
+        assert sum(row.change for row in rows) == pytest.approx(change)
+    assert found.path[0].change == max((row.change for row in found.path), key=abs)
+    buffer = [row for row in found.pipes if row.key[0] == "aiv.MTE2" and row.key[2] == "buffer"]
+    assert sum(row.change for row in buffer) < 0
+    text = markdown(found)
+    assert f"{change:+,}" in text
+    assert text.count("| pipe | line |") == 2
+    assert found.as_dict()["change"] == change
+
+
+def test_a_run_does_not_differ_from_itself() -> None:
+    run = test_real_runs.launch(chip="toy")
+    found = run.diff(test_real_runs.launch(chip="toy"))
+    assert {row.change for row in (*found.path, *found.pipes)} == {0}
+    assert broken(found, read_gate("total:+0%", nearest)) is None
+    assert broken(found, read_gate("total:-1%", nearest)) is not None
+
+
+@pytest.mark.parametrize(
+    ("gate", "fails"),
+    [("total:+2%", True), ("total:+1000%", False), ("cycles:+1", True), ("memory:+100000", False),
+     ("V:+1%", False), ("gm_read:+0", False)],
+)  # fmt: skip
+def test_gates(gate: str, fails: bool) -> None:
+    two = test_real_runs.launch(chip="toy", tiles=8, num=2)
+    one = test_real_runs.launch(chip="toy", tiles=8)
+    assert (broken(two.diff(one), read_gate(gate, nearest)) is not None) == fails
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [("total", r"NAME:\+LIMIT"), ("totl:+2%", "did you mean 'total'"), ("total:two", "NAME")],
+)
+def test_gates_that_are_none(gate: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_gate(gate, nearest)
+
+
+def test_lines_that_moved_keep_their_names() -> None:
+    old, new = "a\nb\nc\n", "# more\na\nb\nx\nc\n"
+    assert line_map(old, new) == {2: 1, 3: 2, 5: 3}
+    lines = Lines({"k.py": old}, {"k.py": new})
+    assert lines.old("k.py:3") == "k.py:2"
+    assert lines.old("k.py:4") == "k.py:4 (new)"
+    assert lines.old("other.py:4") == "other.py:4"
+
+
+def line_with(run: Any, text: str) -> str:
+    (file,) = [name for name in run.sources if name.endswith("test_real_runs.py")]
+    lines = run.sources[file].splitlines()
+    (number,) = [n for n, line in enumerate(lines, 1) if text in line and "find" not in line]
+    return f"{file}:{number}"
+
+
+def test_a_line_is_explained_in_figures_that_add_up() -> None:
+    run = test_real_runs.launch(chip="toy", tiles=8, blocks=2)
+    line = line_with(run, "b = in_y.deque(x.dtype)")
+    found = run.explain(line)
+    assert found["instructions"][0] | {"slack": 0} == {
+        "name": "wait_flag", "pipe": "V", "count": 16, "bytes": 0, "work": 0, "cores": 2,
+        "instruction": False, "slack": 0,
+    }  # fmt: skip
+    stalls = run.stalls(by=("line",))
+    (whole,) = [row["cycles"] for row in stalls if row["line"] == line]
+    assert sum(row["cycles"] for row in found["cycles"]) == whole
+    enque = line_with(run, "in_y.enque(b)").rpartition(":")[2]
+    assert {row["set_line"].rpartition(":")[2] for row in found["waits"]} == {enque}
+    assert any("MTE2 sets at" in sentence for sentence in found["text"])
+    with pytest.raises(ConfigError, match="nearest lines that did"):
+        run.explain("test_real_runs.py:1")
+    with pytest.raises(ConfigError, match="FILE:N"):
+        run.explain("kernel")
