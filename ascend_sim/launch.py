@@ -23,6 +23,7 @@ from ascend_sim.gm_order import conflicts
 from ascend_sim.lang import device
 from ascend_sim.lang.jit import JIT_OPTIONS, Kernel, check_options, is_constant
 from ascend_sim.placement import KernelType, places
+from ascend_sim.recorder import Asked
 from ascend_sim.recording import Origin, Recording
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
@@ -35,6 +36,10 @@ on_run: list[Callable[[Run], None]] = []
 
 on_launch: list[Callable[[Any, tuple[Any, ...], int], None]] = []
 """Called with kernel, arguments and blocks before each run; what a listener raises ends the launch."""
+
+
+substitutes: list[Callable[[Asked], Run | None]] = []
+"""Asked for a run before a launch begins: the first that returns one stands for the launch. Sweeps replay here."""
 
 
 @dataclass
@@ -100,6 +105,27 @@ def launch(
     arguments, addresses, arrays = bind_arguments(args, parameters)
     for listener in on_launch:
         listener(kernel, args, int(cores))
+    asked = Asked(
+        function,
+        label,
+        loaded,
+        int(cores),
+        kind,
+        physical_cores,
+        l2,
+        auto_sync,
+        numerics == "off" and checks == "off" and shuffle is None,
+        arguments,
+        tuple(argument for argument in args if _as_array(argument) is None),
+        addresses,
+        _LIBRARY,
+    )
+    for substitute in substitutes:
+        replaced = _on_the_kernels_lines(lambda: substitute(asked))  # noqa: B023  called at once
+        if replaced is not None:
+            for run_listener in on_run:
+                run_listener(replaced)
+            return replaced
     session = Session(
         loaded,
         blocks=int(cores),
@@ -156,13 +182,10 @@ def launch(
             listener(run)
         return run
 
-    def body(_: int) -> Callable[[], None]:
-        return lambda: function(*[argument() for argument in arguments])
-
     collecting = gc.isenabled()
     gc.disable()  # a run makes objects by the million and no cycles worth looking for
     try:
-        session.run(body)
+        session.run(asked.body)
         if checks != "off":
             coverage |= _look_over(session, addresses, outputs)
         return finished()
@@ -182,7 +205,7 @@ def launch(
 
 
 def record(kernel: Callable[..., Any], *args: Any, **options: Any) -> Recording:
-    """Run a kernel once without numbers and checks, and return what it issued: see `Recording`.
+    """Let a kernel issue without running it, and return what it issued: see `Recording`.
 
     Takes the arguments of `launch`. The recording can be replayed on every chip, with a cold or warm L2 and any
     number of physical cores, but holds for this number of blocks and these arguments.
@@ -190,8 +213,35 @@ def record(kernel: Callable[..., Any], *args: Any, **options: Any) -> Recording:
     Raises what `launch` does, and UnsupportedError for a kernel whose instructions depend on what it computes, by
     the line that reads it. (Values that the host has put in GM and the kernel only reads are no such values.)
     """
-    options = {"numerics": "off", "checks": "off", **options}
-    return launch(kernel, *args, **options).recording()
+    found: list[Recording] = []
+
+    def take(asked: Asked) -> Run | None:
+        found.append(asked.record())
+        raise _Recorded
+
+    substitutes.append(take)
+    try:
+        launch(kernel, *args, **{"numerics": "off", "checks": "off", **options})
+    except _Recorded:
+        return found[0]
+    finally:
+        substitutes.remove(take)
+    raise AssertionError("a launch was not recorded")
+
+
+class _Recorded(Exception):
+    """Ends a launch that has been recorded."""
+
+
+def _on_the_kernels_lines(work: Callable[[], Run | None]) -> Run | None:
+    """Do the work; what it raises shows the kernel's own frames only."""
+    try:
+        with np.errstate(all="ignore"):
+            return work()
+    except _Recorded:
+        raise
+    except Exception as error:
+        raise error.with_traceback(_kernel_frames(error))  # noqa: B904  the kernel's own, on its own lines
 
 
 def _kernel_frames(error: BaseException) -> TracebackType | None:

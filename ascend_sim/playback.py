@@ -11,7 +11,7 @@ import gc
 import os
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ascend_sim.agenda import PROGRAM, READ, RETIRE
+from ascend_sim.agenda import PROGRAM
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.cost import cube_cycles
@@ -26,7 +26,7 @@ from isa.instruction import Call
 from isa.types import Pipe, Space
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ascend_sim.core import Core
     from isa.types import CoreKind
@@ -104,12 +104,7 @@ def _run_of(recording: Recording, session: _Replay, l2: str) -> Run:
             "l2_miss_bytes": memory.miss_bytes,
             "write_back_bytes": memory.write_back_bytes,
         },
-        origin=Origin(
-            recording.kernel_type,
-            {region.index: region for region in recording.regions},  # type: ignore[misc]
-            set(),
-            recording.reserved,
-        ),
+        origin=Origin(recording.kernel_type, {}, set(), recording.reserved, recording),
     )  # fmt: skip
 
 
@@ -154,18 +149,24 @@ def _template(call: Call | Scalar) -> Any:
     if isinstance(call, Call):
         call.price = None
         return call
-    if call.access is None:
+    line = call.line
+    cost: Callable[[Core], int]
+    if call.access is not None:
+        cost = scalar_cost(call.access)
+    else:
         assert call.spent is not None
-        return ScalarCall(call.name, spending(call.spent), spent=call.spent, text=call.text)
-    read = call.name == "get_value"
+        cost = spending(call.spent)
+    action = (lambda core: core.scalar_gm_cycles(*line)) if line is not None else _nothing
     return ScalarCall(
         call.name,
-        scalar_cost(call.access),
-        _nothing,
-        phase=READ if read else RETIRE,
-        wanted=read,
+        cost,
+        action if call.acts else None,
+        phase=call.phase,
+        wanted=call.wanted,
         text=call.text,
         access=call.access,
+        spent=call.spent,
+        line=line,
     )
 
 

@@ -71,11 +71,11 @@ class ScalarCall:
 
     `wanted` says that the program waits for the action's value. What a recording needs to know of the call:
     `access`, the element that it reads or writes, or `spent`, its fixed cycles (a number, or the name of one in the
-    chip's section `scalar`).
+    chip's section `scalar`), and `line`, the place in GM that it brings into the data cache besides.
     """
 
     __slots__ = (
-        "access", "action", "bytes", "cost", "name", "phase", "spent", "text", "wanted", "work",
+        "access", "action", "bytes", "cost", "line", "name", "phase", "spent", "text", "wanted", "work",
     )  # fmt: skip
     atomic = None  # the scalar unit's stores are plain
 
@@ -90,6 +90,7 @@ class ScalarCall:
         text: str = "",
         access: Access | None = None,
         spent: float | str | None = None,
+        line: tuple[Any, int] | None = None,
     ) -> None:
         self.name = name
         self.cost = cost
@@ -99,6 +100,7 @@ class ScalarCall:
         self.text = text
         self.access = access
         self.spent = spent
+        self.line = line
         self.bytes = 0
         self.work = 0
 
@@ -550,6 +552,7 @@ class Program:
             lambda core: core.scalar_gm_cycles(buffer, offset),
             text=f"src:GM {buffer.name}+{offset}",
         )
+        call.line = (buffer, offset)
         self._scalar(call, self.site())
 
     def cycle_counter(self) -> int:

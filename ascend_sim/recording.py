@@ -14,7 +14,7 @@ import copy
 import os
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,7 @@ import numpy as np
 from ascend_sim.errors import ConfigError, UnsupportedError
 from ascend_sim.messages import place
 from ascend_sim.placement import KernelType, vector_only
-from ascend_sim.trace import Cause, CoreLog, Item, Kind, Site
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, Site
 from isa.access import Access
 from isa.instruction import Call
 from isa.types import CoreKind, HardEvent, Pipe, Space
@@ -44,13 +44,14 @@ class Origin:
     """What a run must remember besides its log so that it can be recorded.
 
     `buffers` are the GM allocations by number, `written` the numbers of those that the kernel wrote, `reserved` the
-    bytes that a TPipe handed out at most, by memory.
+    bytes that a TPipe handed out at most, by memory. A replay knows its `recording`.
     """
 
     kernel_type: KernelType
     buffers: dict[int, GmBuffer]
     written: set[int]
     reserved: dict[str, int]
+    recording: Recording | None = None
 
 
 class Region:
@@ -66,11 +67,20 @@ class Region:
 
 
 class Scalar(NamedTuple):
-    """What the scalar unit itself does: an access to one element, or some fixed cycles (see `ScalarCall`)."""
+    """What the scalar unit itself does: an access to one element, or some fixed cycles (see `ScalarCall`).
+
+    `acts` says that it does something when its time has come, in phase `phase` of the cycle; `wanted` that the kernel
+    waited for a value, which was `value`.
+    """
 
     name: str
     access: Access | None
     spent: float | str | None
+    line: tuple[Region, int] | None
+    acts: bool
+    phase: int
+    wanted: bool
+    value: int | float | None
     text: str
 
 
@@ -121,7 +131,6 @@ class Recording:
     parts: list[Part]
     needs: dict[str, int]
     reserved: dict[str, int]
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def items(self) -> int:
@@ -180,16 +189,22 @@ def record_run(run: Run) -> Recording:
 
     Raises UnsupportedError where that depends on what it computed or on the time, and for a run that was cut short.
     """
-    origin, log = run.origin, run.log
-    if origin is None:
+    if run.origin is None:
         raise UnsupportedError(
             f"{run.op}: the run was cut short, so there is nothing whole to record"
         )
+    if run.origin.recording is not None:
+        return run.origin.recording
+    return record_log(run.op, run.blocks, run.log, run.origin)
+
+
+def record_log(op: str, blocks: int, log: Log, origin: Origin) -> Recording:
+    """Return what a log says that a kernel issued. Raises UnsupportedError as `record_run` does."""
     reader = _Reader(origin, log.sites)
     parts = [part for core in log.cores for part in _parts(core, reader)]
     return Recording(
-        run.op,
-        run.blocks,
+        op,
+        blocks,
         origin.kernel_type,
         list(log.sites),
         list(log.phases),
@@ -310,14 +325,20 @@ class _Reader:
             raise UnsupportedError(
                 f"{call.name} cannot be recorded: what it costs is known while the kernel runs only{self._at(item)}"
             )
-        key: Any = (call.name, call.spent)
-        if access is not None:
-            key = (call.name, access.place, access.base, access.dtype)
+        line = None if call.line is None else (self._region[call.line[0].index], call.line[1])
+        place = None if access is None else (access.place, access.base, access.dtype)
+        key = (call.name, place, call.spent, line, call.action is None)
         number = self._alike.get(key)
         if number is None:
             number = self._alike[key] = len(self.calls)
             bare = None if access is None else self._bare_access(access)
-            self.calls.append(Scalar(call.name, bare, call.spent, call.text))
+            value = access.view(access.buffer.data)[0].item() if call.wanted else None
+            self.calls.append(
+                Scalar(
+                    call.name, bare, call.spent, line, call.action is not None, call.phase, call.wanted, value,
+                    call.text,
+                )
+            )  # fmt: skip
         return number
 
     def _check_constant(self, item: Item, access: Access | None) -> None:

@@ -41,6 +41,8 @@ MAX_PAIRS = 4096
 class Session:
     """Everything of one launch that is not one core's own."""
 
+    core_type = Core
+
     def __init__(
         self,
         chip: Chip,
@@ -294,7 +296,7 @@ class Session:
         for seat in seats(self.kernel_type, place):
             log = CoreLog(seat.name, seat.kind)
             index = len(self.cores)
-            core = Core(
+            core = self.core_type(
                 self.chip,
                 self.agenda,
                 self.memory,

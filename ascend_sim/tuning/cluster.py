@@ -49,7 +49,8 @@ def work(task: dict[str, Any], points: list[Point]) -> list[tuple[Point, Row]]:
     """Run a batch; this is what travels to a worker."""
     whole = Task.of(task)
     with _ONE_AT_A_TIME:
-        return [(point, evaluate(whole, point)) for point in points]
+        recordings = whole.recordings(points)
+        return [(point, evaluate(whole, point, recordings)) for point in points]
 
 
 def _results(future: Any, batch: Sequence[Point]) -> Iterator[Done]:

@@ -14,8 +14,10 @@ A point never raises: what goes wrong is the row's `status` and `reason`. `statu
 
 from __future__ import annotations
 
+import importlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ from ascend_sim.tuning.space import Point, Space, check_names
 
 if TYPE_CHECKING:
     from ascend_sim.cli.outcome import Outcome
+    from ascend_sim.recorder import Asked, Recordings
     from ascend_sim.run import Run
 
 RUN_OPTIONS = ("chip", "cores", "seed", "numerics", "checks", "l2", "auto-sync")
@@ -56,6 +59,12 @@ class Task:
         return cls(
             plain["target"], dict(plain["fixed"]), plain["kernel"], tuple(plain["arguments"])
         )
+
+    def recordings(self, batch: Sequence[Point]) -> Recordings | None:
+        """Return a place for recordings where points of a batch can share them."""
+        from ascend_sim.recorder import Recordings  # noqa: PLC0415  the machine is loaded when it is needed
+
+        return Recordings() if len(batch) > 1 else None
 
     def request(self, point: Mapping[str, Any]) -> Request:
         """Return the run that a point asks for: timing only, unless it says otherwise."""
@@ -121,19 +130,33 @@ def check_task(task: Task, space: Space) -> None:
                 choose(f"--{name}", str(value))
 
 
-def evaluate(task: Task, point: Point) -> Row:
-    """Run a point and return its row. Never raises for what the point does."""
+def evaluate(task: Task, point: Point, recordings: Recordings | None = None) -> Row:
+    """Run a point and return its row, replayed where `recordings` have its kernel; never raises for what it does."""
     started = time.perf_counter()
     request = task.request(point)
     try:
-        outcome = _simulate(request)
-        row = _row(outcome)
+        with replacing(recordings.launch if recordings is not None else None):
+            row = _row(_simulate(request))
     except AscendSimError as error:
         row = {"status": "refused", "reason": str(error)}
     except Exception as error:  # a program's own, or a bug: it is this point's result
         row = {"status": "error", "reason": f"{type(error).__name__}: {error}"}
     row["seconds"] = round(time.perf_counter() - started, 3)
     return row
+
+
+@contextmanager
+def replacing(substitute: Callable[[Asked], Run | None] | None) -> Iterator[None]:
+    """Let launches be replaced by what `substitute` returns; None leaves them as they are."""
+    substitutes = importlib.import_module("ascend_sim.launch").substitutes
+    if substitute is None:
+        yield
+        return
+    substitutes.append(substitute)
+    try:
+        yield
+    finally:
+        substitutes.remove(substitute)
 
 
 def _simulate(request: Request) -> Outcome:

@@ -1,4 +1,4 @@
-"""A worker of a sweep: a process that reads points as lines of JSON and writes their rows.
+"""A worker of a sweep: a process that reads jobs as lines of JSON and writes a row for each.
 
 Run as `python -m ascend_sim.tuning.worker`. What the points themselves print goes nowhere: standard output carries
 the rows and nothing else.
@@ -12,15 +12,21 @@ import sys
 
 
 def main() -> None:
-    """Work until standard input ends."""
+    """Work until standard input ends. A job says whether it shares recordings with the one before it."""
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-    from ascend_sim.tuning.task import Task, evaluate  # noqa: PLC0415  after standard output is safe
+    from ascend_sim.recorder import Recordings  # noqa: PLC0415  after standard output is safe
+    from ascend_sim.tuning.task import Task, evaluate  # noqa: PLC0415  as above
 
+    recordings = None
     for line in sys.stdin:
-        asked = json.loads(line)
-        row = evaluate(Task.of(asked["task"]), asked["point"])
+        job = json.loads(line)
+        if not job["share"]:
+            recordings = None
+        elif recordings is None:
+            recordings = Recordings()
+        row = evaluate(Task.of(job["task"]), job["point"], recordings)
         rows.write(json.dumps(row) + "\n")
         rows.flush()
 

@@ -86,7 +86,7 @@ class _Hand(threading.Thread):
         try:
             while (batch := self._batches.get()) is not None:
                 for point in batch:
-                    self._done.put((point, self._ask(point)))
+                    self._done.put((point, self._ask(point, share=len(batch) > 1)))
         except Exception as error:  # the sweep itself must hear of it, unless it is over
             self._done.put(error)
 
@@ -96,13 +96,14 @@ class _Hand(threading.Thread):
             self._process.kill()
             _bury(self._process)
 
-    def _ask(self, point: Point) -> Row:
+    def _ask(self, point: Point, *, share: bool) -> Row:
         process = self._process
         if process is None:
             process = self._process = _start()
         line = ""
         with contextlib.suppress(OSError):  # a broken pipe: it has died
-            _pipe(process.stdin).write(json.dumps({"task": self._task, "point": point}) + "\n")
+            job = {"task": self._task, "point": point, "share": share}
+            _pipe(process.stdin).write(json.dumps(job) + "\n")
             _pipe(process.stdin).flush()
             line = _pipe(process.stdout).readline()
         if line.endswith("\n"):

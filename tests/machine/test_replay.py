@@ -202,3 +202,48 @@ def test_bad_options(tmp_path: Path) -> None:
         sim.Recording.load(tmp_path / "x")
     with pytest.raises(sim.ConfigError, match="cannot read the recording"):
         sim.Recording.load(tmp_path / "y")
+
+
+def test_issuing_alone_records_what_a_run_does() -> None:
+    arguments = tiled_arguments(5)
+    alone = sim.record(tiled, *arguments, cores=5, physical_cores=2)
+    ran = sim.launch(tiled, *arguments, cores=5, physical_cores=2, numerics="off").recording()
+    assert [(step.pipe, step.kind, step.name, step.flag) for step in alone.steps] == [
+        (step.pipe, step.kind, step.name, step.flag) for step in ran.steps
+    ]
+    for mine, theirs in zip(
+        sorted(alone.parts, key=lambda part: part.block),
+        sorted(ran.parts, key=lambda part: part.block),
+        strict=True,
+    ):
+        assert mine.block == theirs.block
+        assert np.array_equal(mine.steps, theirs.steps)
+        assert np.array_equal(mine.addresses, theirs.addresses)
+
+
+def test_a_launch_is_replaced_only_where_its_recording_still_holds() -> None:
+    from ascend_sim.launch import substitutes
+    from ascend_sim.recorder import Recordings
+
+    x, z, sizes = tiled_arguments(2)
+    more = np.array([2, 1024], np.int32)
+    recordings = Recordings()
+    timing = {"numerics": "off", "checks": "off", "cores": 2}
+    live = [
+        sim.launch(tiled, x, z, host, chip=chip, **timing)
+        for host in (sizes, more, sizes)
+        for chip in CHIPS
+    ]
+    substitutes.append(recordings.launch)
+    try:
+        replaced = [
+            sim.launch(tiled, x, z, host, chip=chip, **timing)
+            for host in (sizes, more, sizes)
+            for chip in CHIPS
+        ]
+        assert sim.launch(tiled, x, z, sizes, cores=2).options.get("replayed") is None
+    finally:
+        substitutes.remove(recordings.launch)
+    for mine, theirs in zip(replaced, live, strict=True):
+        assert mine.options["replayed"]
+        check_equal(mine, theirs)
