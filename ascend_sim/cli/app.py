@@ -345,6 +345,28 @@ def chips(
 
 
 @app.command()
+def instructions(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Show all about this one, by pyasc's or AscendC's name."
+        ),
+    ] = None,
+    chip: ChipOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the instructions, or show one: meaning, pipe, operands, constraints, price, an example."""
+    from ascend_sim.cli.instructions import show_instruction, show_instructions
+
+    def work() -> int:
+        if name is None:
+            return show_instructions(as_json=as_json)
+        return show_instruction(name, chip or "ascend910b1", as_json=as_json)
+
+    _exit(work)
+
+
+@app.command()
 def ops(
     name: Annotated[
         str | None,

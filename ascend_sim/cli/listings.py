@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ascend_sim.config import Chip, Source, list_chips, load_chip
+from ascend_sim.config import Chip, list_chips, load_chip
+from ascend_sim.instructions.prices import Price, leaves
 
 _NOT_NUMBERS = ("name", "soc", "description", "revision", "sources")
 
 
 def show_chips() -> int:
     """Print a line for each chip that comes with the simulator."""
-    table = _table("Chip", "SoC", "MHz", "AIC", "AIV", "UB", "L2", "HBM", right=range(2, 8))
+    rows = table("Chip", "SoC", "MHz", "AIC", "AIV", "UB", "L2", "HBM", right=range(2, 8))
     for name in list_chips():
         chip = load_chip(name)
-        table.add_row(
+        rows.add_row(
             name, chip.soc, f"{chip.clock_mhz:g}", str(chip.cores.aic), str(chip.cores.aiv),
             f"{chip.memories.UB.bytes // 1024} KiB", f"{chip.l2.bytes // 1024**2} MiB",
             f"{chip.hbm.gbps:g} GB/s",
         )  # fmt: skip
-    Console().print(table)
+    Console().print(rows)
     return 0
 
 
 def show_chip(name: str) -> int:
     """Print every number of a chip, where it comes from, and how far to trust it."""
     chip = load_chip(name)
-    _say(f"{chip.name} ({chip.soc}), revision {chip.revision}. {chip.description}")
-    table = _table("Key", "Value", "Trust", "Source")
-    for key, value, source in _numbers(chip):
-        table.add_row(key, value, source.confidence, source.source)
-    Console().print(table)
-    _say("Trust: H high, M medium, L low")
+    say(f"{chip.name} ({chip.soc}), revision {chip.revision}. {chip.description}")
+    rows = table("Key", "Value", "Trust", "Source")
+    for price in _numbers(chip):
+        rows.add_row(price.key, price.value, price.confidence, price.source)
+    Console().print(rows)
+    say("Trust: H high, M medium, L low")
     return 0
 
 
@@ -45,31 +46,18 @@ def validate_chip(file: Path) -> int:
     """Load a chip file and say so; a wrong one raises `ConfigError` with everything that is wrong."""
     # A bare name without a suffix would be looked up among the shipped chips: here it is a file.
     chip = load_chip(file if file.suffix in (".yaml", ".yml") else Path.cwd() / file)
-    trust = Counter(str(source.confidence) for _, _, source in _numbers(chip))
+    trust = Counter(price.confidence for price in _numbers(chip))
     words = {"H": "high", "M": "medium", "L": "low"}
     parts = ", ".join(f"{trust[letter]} {word}" for letter, word in words.items() if trust[letter])
-    _say(f"{file}: a valid chip, {chip.name} ({chip.soc}); trust in its numbers: {parts}")
+    say(f"{file}: a valid chip, {chip.name} ({chip.soc}); trust in its numbers: {parts}")
     return 0
 
 
-def _numbers(chip: Chip) -> Iterator[tuple[str, str, Source]]:
-    """Yield the dotted key path, the value and the source of every number."""
+def _numbers(chip: Chip) -> Iterator[Price]:
+    """Yield every number with its dotted key path and its source."""
     for section, value in chip.model_dump().items():
         if section not in _NOT_NUMBERS:
-            yield from _leaves(chip, section, value)
-
-
-def _leaves(chip: Chip, key: str, value: Any) -> Iterator[tuple[str, str, Source]]:
-    if not isinstance(value, Mapping):
-        yield key, f"{value:g}" if isinstance(value, float) else str(value), chip.source_of(key)
-        return
-    if set(value) == {"startup", "slope"}:
-        startup, slope = (chip.source_of(f"{key}.{name}") for name in ("startup", "slope"))
-        if startup == slope:  # a line of its own says it best
-            yield key, f"{value['startup']:g} + {value['slope']:g} a repeat", slope
-            return
-    for name, inner in value.items():
-        yield from _leaves(chip, f"{key}.{name}", inner)
+            yield from leaves(chip, section, value)
 
 
 def show_operators() -> int:
@@ -77,8 +65,8 @@ def show_operators() -> int:
     from ops import list_operators
 
     for spec in list_operators():
-        _say(f"{spec.name}: {spec.summary}")
-        _say(f"  options {', '.join(f'--{option.name}' for option in spec.options)}")
+        say(f"{spec.name}: {spec.summary}")
+        say(f"  options {', '.join(f'--{option.name}' for option in spec.options)}")
     return 0
 
 
@@ -87,30 +75,32 @@ def show_operator(name: str) -> int:
     from ops import find_operator
 
     spec = find_operator(name)
-    _say(f"{spec.name}: {spec.summary}")
-    _say(f"Inputs: {', '.join(spec.inputs)}. Outputs: {', '.join(spec.outputs)}.")
-    _say(f"Default data: {spec.default_data}.")
-    table = _table("Option", "Default", "Meaning")
+    say(f"{spec.name}: {spec.summary}")
+    say(f"Inputs: {', '.join(spec.inputs)}. Outputs: {', '.join(spec.outputs)}.")
+    say(f"Default data: {spec.default_data}.")
+    rows = table("Option", "Default", "Meaning")
     for option in spec.options:
-        table.add_row(f"--{option.name} {option.metavar}", option.default, option.meaning)
+        rows.add_row(f"--{option.name} {option.metavar}", option.default, option.meaning)
     for constant in spec.constants:
-        table.add_row(f"--set {constant.name}=N", str(constant.default), constant.meaning)
-    Console().print(table)
+        rows.add_row(f"--set {constant.name}=N", str(constant.default), constant.meaning)
+    Console().print(rows)
     return 0
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print a line as it is."""
     Console().print(text, markup=False, highlight=False)
 
 
-def _table(*columns: str, right: Any = ()) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+def table(*columns: str, right: Any = ()) -> Table:
+    """Return an empty table; `right` are the columns that hold numbers."""
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for position, column in enumerate(columns):
         last = position == len(columns) - 1
-        table.add_column(
+        made.add_column(
             column,
             justify="right" if position in right else "left",
             no_wrap=not last,
             overflow="fold",
         )
-    return table
+    return made
