@@ -1,7 +1,7 @@
-"""Translate one kernel with pyasc. Runs by itself in pyasc's Python (3.9 to 3.12); it imports nothing of ours.
+"""Translate kernels with pyasc. Runs by itself in pyasc's Python (3.9 to 3.12); it imports nothing of ours.
 
-A JSON order comes on standard input (see `front_end.order`), a JSON answer leaves on standard output: `cpp` and
-`pyasc`, the version, or `error`. The user's file is executed statement by statement with pyasc's `asc`, whichever
+JSON orders come on standard input (see `front_end.order`), a JSON answer to each leaves on standard output: `cpp`
+and `pyasc`, the version, or `error`. The user's file is executed statement by statement with pyasc's `asc`, whichever
 way it imports the language. What belongs to the host and fails here (a module that is not installed, a launch) is
 passed over and remembered, in case the kernel needs it.
 """
@@ -262,11 +262,9 @@ def _keeping_values(kind: type, init: Any) -> Any:
 
 def translate(order: dict[str, Any]) -> dict[str, Any]:
     """Return the answer to an order."""
-    _neutralise_launches()
-    _refuse_traps()
-    _provide_language()
     sys.argv = [order["file"], *order["arguments"]]
     failures: dict[str, str] = {}
+    _provide_language()
     with _absent_modules():
         module = load(Path(order["file"]), order["module"], failures)
     function = _find(module, order["kernel"], failures)
@@ -333,16 +331,22 @@ def _frames(error: BaseException | None) -> list[types.FrameType]:
     return found
 
 
+def _answer(order: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return translate(order)
+    except Refused as refused:
+        return {"error": refused.about}
+    except Exception as error:  # pyasc's passes
+        return {"error": {"message": f"{type(error).__name__}: {error}"}}
+
+
 def main() -> None:
-    """Answer the order on standard input; whatever else is printed goes to standard error."""
+    """Answer the orders on standard input; whatever else is printed goes to standard error."""
     answer_to = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    order = json.load(sys.stdin)
-    try:
-        answer = translate(order)
-    except Refused as refused:
-        answer = {"error": refused.about}
-    json.dump(answer, answer_to)
+    _neutralise_launches()
+    _refuse_traps()
+    json.dump([_answer(order) for order in json.load(sys.stdin)], answer_to)
     answer_to.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,18 +103,33 @@ def translate(
     spec: Specialisation, python: Path, arguments: list[str] | None = None, soc: str = "Ascend910B1"
 ) -> Exported:
     """Return the kernel's C++. Raises `ExportError` where pyasc refuses it: file, line, construct, what to write."""
-    answer = _ask(python, order(spec, arguments or [], soc))
-    error = answer.get("error")
-    if error is not None:
-        raise ExportError(_explain(error, spec))
-    return Exported(answer["cpp"], answer["pyasc"], answer["constants"], spec)
+    (answer,) = translate_all([spec], python, arguments, soc)
+    if isinstance(answer, ExportError):
+        raise answer
+    return answer
 
 
-def _ask(python: Path, told: dict[str, Any]) -> dict[str, Any]:
+def translate_all(
+    specs: Sequence[Specialisation],
+    python: Path,
+    arguments: list[str] | None = None,
+    soc: str = "Ascend910B1",
+) -> list[Exported | ExportError]:
+    """Translate several kernels by one process of pyasc's Python; for each the C++ or the error."""
+    answers = _ask(python, [order(spec, arguments or [], soc) for spec in specs])
+    return [
+        ExportError(_explain(answer["error"], spec))
+        if "error" in answer
+        else Exported(answer["cpp"], answer["pyasc"], answer["constants"], spec)
+        for spec, answer in zip(specs, answers, strict=True)
+    ]
+
+
+def _ask(python: Path, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
     try:
         result = subprocess.run(
             [str(python), "-I", str(DRIVER)],
-            input=json.dumps(told),
+            input=json.dumps(orders),
             capture_output=True,
             text=True,
             check=False,
@@ -123,13 +138,14 @@ def _ask(python: Path, told: dict[str, Any]) -> dict[str, Any]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"{python} does not answer: {error}") from None
     try:
-        answer: dict[str, Any] = json.loads(result.stdout)
+        answers: list[dict[str, Any]] = json.loads(result.stdout)
     except ValueError:
         said = "\n  ".join(result.stderr.strip().splitlines()[-6:]) or "nothing"
+        kernels = ", ".join(f"{order['kernel']} ({order['file']})" for order in orders)
         raise ExportError(
-            f"pyasc's front end broke off on {told['kernel']} ({told['file']}), status {result.returncode}:\n  {said}"
+            f"pyasc's front end broke off on {kernels}, status {result.returncode}:\n  {said}"
         ) from None
-    return answer
+    return answers
 
 
 def _explain(error: dict[str, Any], spec: Specialisation) -> str:

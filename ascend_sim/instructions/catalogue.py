@@ -35,21 +35,14 @@ PIPES = {
 """Where an instruction runs whose pipe depends on its operands, or that is no instruction of one pipe."""
 
 NO_INSTRUCTIONS = (
-    "jit",
-    "range",
+    "array", "ceildiv", "inline", "jit", "number", "property", "quant_parameter", "range", "static_assert",
     "static_range",
-    "ceildiv",
-    "quant_parameter",
-    "inline",
-    "number",
-    "array",
-    "property",
-)
+)  # fmt: skip
 """Functions of the language that leave nothing for the machine to do."""
 
 
 STATUS = ("here", "refused", "missing")
-"""Refused is what the 910B does not have, missing what it has and the simulator has not; both stop a kernel with the reason."""
+"""Refused is what the 910B does not have, missing what it has and the simulator has not; both say so when called."""
 
 
 @dataclass(frozen=True, slots=True)

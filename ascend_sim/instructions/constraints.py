@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import enum
 import functools
-import inspect
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from ascend_sim import asc
 from ascend_sim.errors import KernelError
 from ascend_sim.instructions.example import Example
 from ascend_sim.launch import defaults
+from isa.instruction import REGISTRY
 from isa.tensor import GlobalTensor, LocalTensor
 from isa.types import DType, Space, TPosition
 
@@ -74,7 +74,7 @@ def _asked(name: str, found: dict[tuple[str, str], Constraint]) -> Iterator[None
     def asking(*args: Any, **keywords: Any) -> Any:
         if not state["asked"]:
             state["asked"] = True
-            masked = _masked(original, args, keywords)
+            masked = _masked(name, args, keywords)
             for wrong in (
                 *_wrong_calls(args, keywords),
                 *_wrong_calls(*masked),
@@ -106,27 +106,23 @@ def _ask(
         pass  # Python's own words about a missing argument
 
 
-def _masked(
-    function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
-) -> Arguments:
+def _masked(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
     """Return a call in count form (a count at its end) in the form with mask, repeats and strides; else none."""
-    names = set(inspect.signature(function).parameters)
-    if (
-        not names >= {"repeat_times", "repeat_params", "count"}
-        or keywords
-        or type(args[-1]) is not int
-    ):
+    record = REGISTRY.get(name)
+    forms = record.forms if record is not None else ""
+    if "mask, repeat_times, repeat_params" not in forms or keywords or type(args[-1]) is not int:
         return (), {}
-    sources = sum(isinstance(arg, LocalTensor) for arg in args) - 1
-    params = asc.BinaryRepeatParams() if sources > 1 else asc.UnaryRepeatParams()
-    return args[:-1], {"mask": 16, "repeat_times": 1, "repeat_params": params}
+    tensors = sum(isinstance(arg, LocalTensor) for arg in args)
+    binary = tensors > 2 or name in ("compare", "select")
+    params = asc.BinaryRepeatParams() if binary else asc.UnaryRepeatParams()
+    return (*args[:-1], 16, 1, params), {}
 
 
 def _overlaps(call: Arguments) -> Iterator[Arguments]:
     """Yield a masked call whose destination lies one block behind its source."""
     if len(call[0]) > 1 and isinstance(call[0][1], LocalTensor):
         source = call[0][1]
-        yield (source[32 // source.dtype.size :], *call[0][1:]), {**call[1], "mask": 64}
+        yield (source[32 // source.dtype.size :], *call[0][1:-3], 64, *call[0][-2:]), {}
 
 
 def _wrong_calls(args: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[Arguments]:

@@ -26,23 +26,23 @@ _ADDS = "asc.adds(c, a, 1.0, {mask}, 1, asc.UnaryRepeatParams(1, 1, 8, 8), False
 _FIRST_16 = "np.array_equal(z, np.where(np.arange(128) < 16, x + 1, 0))"
 _ALL = "np.array_equal(z, x + 1)"
 
+_NORMAL = "dtype=asc.float16, mode=asc.MaskMode.NORMAL"
+_COUNTER = "dtype=asc.float16, mode=asc.MaskMode.COUNTER"
+_WORK = _ADDS.format(mask=0)
+
 MASKS: dict[str, Example] = {
     "set_vector_mask": _masked(
-        "asc.set_vector_mask(0, 65535)", "", _ADDS.format(mask=0), _FIRST_16, "asc.reset_mask()"
+        f"asc.set_vector_mask(0, 65535, {_NORMAL})", "", _WORK, _FIRST_16, "asc.reset_mask()"
     ),
-    "reset_mask": _masked(
-        "asc.reset_mask()", "asc.set_vector_mask(0, 1)", _ADDS.format(mask=0), _ALL
-    ),
+    "reset_mask": _masked("asc.reset_mask()", f"asc.set_vector_mask(0, 1, {_NORMAL})", _WORK, _ALL),
     "set_mask_count": _masked(
         "asc.set_mask_count()",
         "",
-        "asc.set_vector_mask(0, 16)\n" + _ADDS.format(mask=0),
+        f"asc.set_vector_mask(16, {_COUNTER})\n{_WORK}",
         _FIRST_16,
         "asc.set_mask_norm()\nasc.reset_mask()",
     ),
-    "set_mask_norm": _masked(
-        "asc.set_mask_norm()", "asc.set_mask_count()", _ADDS.format(mask=0), _ALL
-    ),
+    "set_mask_norm": _masked("asc.set_mask_norm()", "asc.set_mask_count()", _WORK, _ALL),
     "init_soc_state": vector("asc.init_soc_state()", _ALL, x=H, after="asc.adds(c, a, 1.0, 128)"),
 }
 

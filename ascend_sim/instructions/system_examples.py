@@ -28,8 +28,8 @@ def _aside(about: str, before: str = "", after: str = "") -> Example:
 
 
 NUMBERS = {
-    "ascend_is_aic": _number("if asc.ascend_is_aic():\n    n = 1", "z[0] == 0", "n = 0"),
-    "ascend_is_aiv": _number("if asc.ascend_is_aiv():\n    n = 1", "z[0] == 1", "n = 0"),
+    "ascend_is_aic": _aside("if asc.ascend_is_aic():\n    asc.duplicate(c, 0.0, 128)"),
+    "ascend_is_aiv": _aside("if asc.ascend_is_aiv():\n    asc.adds(c, a, 1.0, 128)"),
     "get_block_idx": _number("n = asc.get_block_idx()", "z[0] == 0"),
     "get_block_num": _number("n = asc.get_block_num()", "z[0] == 1"),
     "get_sub_block_idx": _number("n = asc.get_sub_block_idx()", "z[0] == 0"),
@@ -39,7 +39,9 @@ NUMBERS = {
     "get_system_cycle": _number("n = asc.get_system_cycle()", "z[0] > 0"),
     "get_program_counter": _number("n = asc.get_program_counter()", "z[0] > 0"),
     "get_shape_size": _number(
-        "n = asc.get_shape_size(shape)", "z[0] == 6", "shape = asc.ShapeInfo([2, 3])"
+        "n = asc.get_shape_size(shape)",
+        "z[0] == 6",
+        "shape = asc.ShapeInfo(asc.array(asc.uint32, [2, 3]))",
     ),
     "get_sort_len": _number("n = asc.get_sort_len(32)", "z[0] == 64"),
     "get_sort_offset": _number("n = asc.get_sort_offset(16)", "z[0] == 32"),

@@ -264,7 +264,7 @@ def mode_argument(name: str, what: str, value: Any, modes: Any) -> Any:
     choices = ", ".join(member.name for member in modes)
     fault(
         "ILLEGAL_PARAM",
-        what.replace("_", "-"),
+        "not-a-mode",
         f"{name}: {what} must be a {modes.__name__} ({choices}), got {value!r}",
         pipe=_PIPE,
     )

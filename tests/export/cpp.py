@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,9 @@ REPEATS_AT = {
     "WholeReduceSum": 3, "WholeReduceMax": 3, "WholeReduceMin": 3, "Brcb": 2, "Gatherb": 3, "Sort32": 3, "Copy": 3,
 }  # fmt: skip
 """Which argument counts the repeats, where it is not the last one before a structure."""
+
+WORK_TENSOR = ("ReduceMax", "ReduceMin", "ReduceSum")
+"""Calls whose third tensor is a scratch place, which is no source of the result."""
 
 Place = tuple[str, int]
 """A memory, or the name of a tensor in GM, and a byte address."""
@@ -96,6 +99,11 @@ class Name:
 
     def __getattr__(self, name: str) -> Name:
         return Name(f"{self.text}.{name}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Name) and self.text == other.text
+
+    __hash__ = object.__hash__
 
     @property
     def last(self) -> str:
@@ -201,9 +209,11 @@ class Machine:
         tensors = [tensor for arg in args for tensor in _tensors(arg)]
         if name == "LoadData":  # from the fractal that the structure begins at
             tensors[1] = Tensor(tensors[1].memory, tensors[1].address + 512 * args[-1].values[0], 2)
+        if name in WORK_TENSOR:
+            del tensors[2:]
         if tensors:
             self.told.append(told(name, [t.place for t in tensors], _amount(name, tensors, args)))
-        return None
+        return 0  # for calls that ask for a number
 
     def on_GetBlockIdx(self, _: str) -> int:
         return self.block
@@ -237,30 +247,41 @@ def _amount(name: str, tensors: list[Tensor], args: tuple[Any, ...]) -> int | No
     if name == "Mmad":
         m, n, k, *_ = last.values
         return math.ceil(m / 16) * math.ceil(n / 16) * math.ceil(k * tensors[1].size / 32)
+    if name in WORK_TENSOR:
+        return None
     if name in REPEATS_AT or (name == "Duplicate" and len(args) == 6):
         return int(args[REPEATS_AT.get(name, 3)])
     on_chip = [tensor.memory in set(MEMORY.values()) for tensor in tensors]
-    if isinstance(last, Struct):
-        return _amount_of_structure(last, args, size, moves=not all(on_chip))
-    if isinstance(last, int):
+    if isinstance(last, Struct) and last.kind in AMOUNTS:
+        return AMOUNTS[last.kind](last.values, size, not all(on_chip))
+    if isinstance(last, Struct) and last.kind in ("UnaryRepeatParams", "BinaryRepeatParams"):
+        numbers = [arg for arg in args if isinstance(arg, int)]
+        return numbers[-1] & 0xFF if len(numbers) > 1 else None
+    if type(last) is int:
         widest = max(tensor.size for tensor in tensors)
         return last * size if not all(on_chip) else math.ceil(last * widest / 256)
     return None
 
 
-def _amount_of_structure(
-    last: Struct, args: tuple[Any, ...], size: int, *, moves: bool
-) -> int | None:
-    first, second, third, *_ = last.values
-    if last.kind == "DataCopyParams":
-        return first * second * 32 if moves else first * math.ceil(second / 8)
-    if last.kind in ("DataCopyExtParams", "FixpipeParamsV220"):
-        return first * second * (1 if last.kind == "DataCopyExtParams" else size)
-    if last.kind == "Nd2NzParams":
-        return first * second * third * size
-    if last.kind == "LoadData2DParams":
-        return second * 512
-    return [arg for arg in args if isinstance(arg, int)][-1] & 0xFF
+AMOUNTS: dict[str, Callable[[list[int], int, bool], int]] = {
+    "DataCopyParams": lambda v, _, moves: v[0] * (v[1] * 32 if moves else math.ceil(v[1] / 8)),
+    "DataCopyExtParams": lambda v, size, _: v[0] * v[1],
+    "FixpipeParamsV220": lambda v, size, _: v[0] * v[1] * size,
+    "Nd2NzParams": lambda v, size, _: v[0] * v[1] * v[2] * size,
+    "LoadData2DParams": lambda v, size, _: v[1] * 512,
+}
+"""By a structure, its values, the element's size, and whether the call moves between memories."""
+
+
+def differences(cpp: list[Told], simulated: list[Told]) -> list[str]:
+    """Return where the two differ, none where they agree. An amount that C++ does not say is not compared."""
+    if len(cpp) != len(simulated):
+        return [f"{len(cpp)} in C++, {len(simulated)} simulated", *map(str, (*cpp, *simulated))]
+    return [
+        f"{index}: C++ {one}, simulated {other}"
+        for index, (one, other) in enumerate(zip(cpp, simulated, strict=True))
+        if one != (replace(other, amount=None) if one.amount is None else other)
+    ]
 
 
 # ---- from C++ to Python -----------------------------------------------------------------------
@@ -392,6 +413,11 @@ def _space(machine: Machine) -> dict[str, Any]:
         start = tensor.address + index * tensor.size
         return int(tensor.data[start : start + tensor.size].view(NUMPY[kind])[0])
 
+    def set_value(tensor: Tensor, index: int, _: Any) -> None:
+        place = (tensor.memory, tensor.address + index * tensor.size)
+        machine.told.append(Told("set_value", (place,)))
+
     Tensor.GetValue = get_value  # type: ignore[attr-defined]
+    Tensor.SetValue = set_value  # type: ignore[attr-defined]
     return {"div": div, "rem": lambda a, b: a - div(a, b) * b, "cast": cast, "declare": declare, "call": call,
-            "Struct": Struct, "AscendC": Name("AscendC")}  # fmt: skip
+            "Struct": Struct, "AscendC": Name("AscendC"), "g_coreType": Name("AscendC.AIV")}  # fmt: skip

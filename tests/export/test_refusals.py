@@ -10,7 +10,8 @@ import pytest
 
 from ascend_sim.errors import ConfigError
 from ascend_sim.export import environment
-from ascend_sim.export.recording import describe
+from ascend_sim.export.front_end import translate_all
+from ascend_sim.export.recording import Specialisation, describe
 from tests.cli.conftest import Result
 
 HEAD = """\
@@ -44,32 +45,56 @@ def kernel(x: asc.GlobalAddress, n: int):
 """
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("    for i in range(n):\n        break", ["k.py:8: ", "Break", "    break", "run to its end"]),
-        ("    for i in range(n):\n        continue", ["k.py:8: ", "Continue", "under an `if`"]),
-        ("    try:\n        pass\n    except Exception:\n        pass", ["k.py:7: ", "Try", "with `if`"]),
-        ("    f = lambda a: a", ["k.py:7: ", "Lambda", "@asc.jit"]),
-        ("    a = [i for i in range(3)]", ["k.py:7: ", "ListComp", "static_range"]),
-        ("    if 0 < n < 3:\n        pass", ["k.py:7: ", "simple comparison", "(a < b) and (b < c)"]),
-        ("    asc.muls(1, 2, asc.bfloat16)", ["k.py:7: ", "bfloat16", "an addition of this simulator"]),
-        ("    m = 0\n    for i in range(n):\n        m = m * 1.5", ["k.py:8: ", "different type", "start it with"]),
-        ("    while n > 0:\n        n = n - 1", ["k.py:7: ", "n never ends it", "use a for loop"]),
-        ("    asc.MmadParams(16, 16, 16)", ["k.py:7: ", "drops what is given to MmadParams", "after m, n and k"]),
-        ("    asc.MmadParams(16, 16, 16, unit_flag=3, cmatrix_source=False, cmatrix_init_val=True)",
-         ["k.py:7: ", "keeps one bit of MmadParams.unit_flag", "by flags"]),
-    ],
-)  # fmt: skip
-def test_a_construct_that_pyasc_does_not_know(
-    export: Callable[..., Result], body: str, says: list[str]
-) -> None:
-    result = export(KERNEL + body)
+CONSTRUCTS: list[tuple[str, list[str]]] = [
+    ("    for i in range(n):\n        break", ["k.py:8: ", "Break", "    break", "run to its end"]),
+    ("    for i in range(n):\n        continue", ["k.py:8: ", "Continue", "under an `if`"]),
+    ("    try:\n        pass\n    except Exception:\n        pass", ["k.py:7: ", "Try", "with `if`"]),
+    ("    f = lambda a: a", ["k.py:7: ", "Lambda", "@asc.jit"]),
+    ("    a = [i for i in range(3)]", ["k.py:7: ", "ListComp", "static_range"]),
+    ("    if 0 < n < 3:\n        pass", ["k.py:7: ", "simple comparison", "(a < b) and (b < c)"]),
+    ("    asc.muls(1, 2, asc.bfloat16)", ["k.py:7: ", "bfloat16", "an addition of this simulator"]),
+    ("    m = 0\n    for i in range(n):\n        m = m * 1.5", ["k.py:8: ", "different type", "start it with"]),
+    ("    while n > 0:\n        n = n - 1", ["k.py:7: ", "n never ends it", "use a for loop"]),
+    ("    asc.MmadParams(16, 16, 16)", ["k.py:7: ", "drops what is given to MmadParams", "after m, n and k"]),
+    ("    asc.MmadParams(16, 16, 16, unit_flag=3, cmatrix_source=False, cmatrix_init_val=True)",
+     ["k.py:7: ", "keeps one bit of MmadParams.unit_flag", "by flags"]),
+]  # fmt: skip
+"""The body of a kernel, and what must be said to it."""
+
+
+@pytest.fixture(scope="module")
+def refusals(pyasc: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What is said to each of `CONSTRUCTS`, by one process."""
+    folder = tmp_path_factory.mktemp("constructs")
+    specs = []
+    values = (
+        {"name": "x", "kind": "tensor", "value": "float16"},
+        {"name": "n", "kind": "plain", "value": 2},
+    )
+    for number, (body, _) in enumerate(CONSTRUCTS):
+        path = folder / f"k{number}" / "k.py"
+        path.parent.mkdir()
+        path.write_text(HEAD + KERNEL + body, encoding="utf-8")
+        specs.append(Specialisation("kernel", path, 6, "exported", values, 1, {}))
+    return [str(answer) for answer in translate_all(specs, pyasc)]
+
+
+@pytest.mark.parametrize("number", range(len(CONSTRUCTS)))
+def test_a_construct_that_pyasc_does_not_know(refusals: list[str], number: int) -> None:
+    for words in CONSTRUCTS[number][1]:
+        assert words in refusals[number]
+    assert "Traceback" not in refusals[number]
+
+
+def test_a_refusal_is_exit_code_1(export: Callable[..., Result]) -> None:
+    result = export(KERNEL + "    for i in range(n):\n        break")
     assert result.code == 1
     assert result.out == ""
-    for words in says:
-        assert words in result.err, result.err
-    assert "Traceback" not in result.err
+    assert result.err == (
+        "ascend-sim: k.py:8: pyasc cannot translate kernel: Break syntax is not supported in JIT function\n"
+        "    break\n"
+        "  Instead: let the loop run to its end, and put what a break would skip under an `if`\n"
+    )
 
 
 def test_the_line_is_that_of_the_helper(export: Callable[..., Result]) -> None:

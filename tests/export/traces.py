@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ascend_sim.instructions.names import ascendc_name
@@ -19,7 +20,13 @@ def told(run: Run, core: str) -> list[Told]:
     """Return what the first core of that name was told, in program order."""
     (log,) = [log for log in run.log.cores if log.name == core]
     items = sorted(log.items, key=lambda item: item.index)
-    return [_told(item) for item in items if not item.inserted and item.name not in ("TPipe",)]
+    return [_told(item) for item in items if not item.inserted and not _aside(item)]
+
+
+def _aside(item: Item) -> bool:
+    """Whether the scalar unit does it alone, without a memory: registers, block numbers, the TPipe."""
+    scalar = item.pipe is Pipe.S and item.kind is Kind.INSTRUCTION
+    return scalar and item.name not in ("get_value", "set_value")
 
 
 def _told(item: Item) -> Told:
@@ -30,12 +37,20 @@ def _told(item: Item) -> Told:
         return Told(item.name, detail=item.pipe.name)
     call: Any = item.call
     if item.pipe is Pipe.S:
-        place = call.detail().removeprefix("src:GM ").partition(":")[0]
-        name, _, low = place.partition("[")
-        return Told(item.name, ((name, int(low)),))
+        return Told(item.name, (_scalar_place(call.detail()),))
     reads = call.reads[:-1] if item.name in READS_DST else call.reads
-    places = [_place(access) for access in (*call.writes, *reads)]
+    accesses = [
+        access for access in (*call.writes, *reads) if access.low >= 0
+    ]  # no special registers
+    places = [_place(access) for access in accesses]
     return made(ascendc_name(item.name), places, item.bytes or item.work)
+
+
+def _scalar_place(detail: str) -> tuple[str, int]:
+    """Return the place of `src:GM x[8:16]`, or of `dst:UB c[32:34]`."""
+    found = re.fullmatch(r"\w+:(\w+) (.+)\[(\d+):\d+\]", detail)
+    assert found is not None, detail
+    return found[2] if found[1] == "GM" else found[1], int(found[3])
 
 
 def _place(access: Any) -> tuple[str, int]:

@@ -266,7 +266,7 @@ BITS = local(DST, 1024, asc.uint8)
             "cmp-mode-dtype",
             "int32 for EQ only, got LT",
         ),
-        (lambda: asc.compare(BITS, A, B, 9, 64), "cmp-mode", "must be a CMPMODE"),
+        (lambda: asc.compare(BITS, A, B, 9, 64), "not-a-mode", "must be a CMPMODE"),
         (lambda: asc.compare(A, A, B, asc.CMPMODE.LT, 64), "dtype-not-supported", "takes int8, uint8"),
         (lambda: asc.compare(BITS, A, B, asc.CMPMODE.LT, 2048), "tensor-out-of-bounds", "4096 bytes too many"),
         (

@@ -123,7 +123,7 @@ Ext, Par = asc.TransposeParamsExt, asc.TransDataTo5HDParams
         (lambda: asc.transpose(A[16:], A), "operand-overlap", "use separate bytes"),
         (lambda: asc.transpose(D, A, W), "form", "shared_tmp_buffer and params"),
         (lambda: asc.transpose(D, A, W, Ext(1, 1, 1, 1, 3)), "transpose-type", "not available on the 910B"),
-        (lambda: asc.transpose(D, A, W, Ext(1, 1, 1, 1, 99)), "transpose-type", "must be a TransposeType"),
+        (lambda: asc.transpose(D, A, W, Ext(1, 1, 1, 1, 99)), "not-a-mode", "must be a TransposeType"),
         (lambda: asc.transpose(D, A, W, Ext(1, 2, 3, 5, 11)), "image-size", "Pad the image"),
         (lambda: asc.transpose(D, A, W, Ext(1, 16, 4, 4, 11)), "work-buffer", "needs 16896"),
         (lambda: asc.transpose(D, A, W, Ext(1, 0, 4, 4, 11)), "c-size-limit", "c_size is 0"),

@@ -429,7 +429,7 @@ I = local(SRC, 1024, asc.int32)  # noqa: E741
         (lambda: asc.whole_reduce_sum(B, A, 64, 1, 1, 256, 8), "src-blk-stride-limit", "allowed is 0 to 255"),
         (lambda: asc.whole_reduce_sum(B, A, 64, 17, 1, 1, 8), "tensor-out-of-bounds", "256 bytes too many"),
         (lambda: asc.whole_reduce_max(local(DST + 4, 8), A, 64, 1, 1, 1, 8), "misaligned-operand", "8-byte border"),
-        (lambda: asc.whole_reduce_max(B, A, 64, 1, 1, 1, 8, 7), "order", "must be a ReduceOrder"),
+        (lambda: asc.whole_reduce_max(B, A, 64, 1, 1, 1, 8, 7), "not-a-mode", "must be a ReduceOrder"),
         (lambda: asc.whole_reduce_max(local(DST, 3), A, 64, 2, 1, 1, 8), "tensor-out-of-bounds", "4 bytes too many"),
         (lambda: asc.block_reduce_sum(local(DST + 16, 8), A, 1, 64, 1, 1, 8), "misaligned-operand", "32-byte border"),
         (lambda: asc.pair_reduce_sum(local(DST, 8), A, 1, 64, 1, 1, 8), "tensor-out-of-bounds", "96 bytes too many"),
