@@ -17,6 +17,7 @@ from typing import Any
 from ascend_sim import asc
 from ascend_sim.codes import finding_codes
 from ascend_sim.errors import EXIT_CODE, KINDS
+from ascend_sim.instructions.table import instruction_rows, language_rows
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -134,10 +135,34 @@ def _list(names: set[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names, key=str.lower)) + "."
 
 
+# ---- AscendC, pyasc, and what is here --------------------------------------------------------
+
+
+def instruction_table() -> str:
+    """Return a row for each instruction and call."""
+    rows = instruction_rows(pyasc_names())
+    lines = [
+        f"| {_code(r.ascendc)} | {_code(r.pyasc)} | {r.pipe} | {_cell(r.here)} |" for r in rows
+    ]
+    return "\n".join(["| AscendC | pyasc | pipe | here |", "|---|---|---|---|", *lines])
+
+
+def language_table() -> str:
+    """Return a row for everything of pyasc that is no instruction."""
+    rows = language_rows(pyasc_names())
+    lines = [f"| {_code(r.ascendc)} | {_code(r.pyasc)} | {_cell(r.here)} |" for r in rows]
+    return "\n".join(["| AscendC | pyasc | here |", "|---|---|---|", *lines])
+
+
+def _code(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split(", ")) if names else ""
+
+
 # ---- documents ------------------------------------------------------------------------------
 
 PARTS = {
     "checks.md": {"codes": code_table},
+    "instructions.md": {"instructions": instruction_table, "language": language_table},
     "language.md": {"additions": additions, "missing": missing, "names": name_tables},
 }
 

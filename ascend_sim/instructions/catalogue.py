@@ -35,7 +35,7 @@ PIPES = {
 """Where an instruction runs whose pipe depends on its operands, or that is no instruction of one pipe."""
 
 NO_INSTRUCTIONS = (
-    "array", "ceildiv", "inline", "jit", "number", "property", "quant_parameter", "range", "static_assert",
+    "array", "ceildiv", "inline", "jit", "lan_all", "number", "property", "quant_parameter", "range", "static_assert",
     "static_range",
 )  # fmt: skip
 """Functions of the language that leave nothing for the machine to do."""

@@ -16,6 +16,7 @@ from ascend_sim.instructions.catalogue import EXAMPLES, STATUS, entry, names
 from ascend_sim.instructions.constraints import constraints
 from ascend_sim.instructions.names import ASCENDC, NEWER
 from ascend_sim.instructions.prices import KEYS, prices
+from ascend_sim.instructions.table import instruction_rows, language_rows
 from ascend_sim.launch import on_run
 from ascend_sim.run import Run
 from isa.instruction import REGISTRY
@@ -75,6 +76,32 @@ def test_names_and_statuses() -> None:
     assert all(entry(name).reason for name in names() if name not in HERE)
     spellings = [entry(name).ascendc for name in names()]
     assert len(spellings) == len(set(spellings))
+
+
+# ---- the table of names -------------------------------------------------------------------------
+
+
+def test_every_name_of_pyasc_and_every_instruction_is_in_the_table() -> None:
+    pyasc = pyasc_names()
+    instructions, language = list(instruction_rows(pyasc)), list(language_rows(pyasc))
+    assert {row.pyasc for row in (*instructions, *language)} - {""} == pyasc
+    written = {name for row in instructions for name in row.ascendc.split(", ")}
+    assert written >= {entry(name).ascendc for name in names()}
+    for row in instructions:
+        assert row.here == "no" or (row.pipe != "") == (row.here == "yes"), row
+    document = (TESTS.parent / "docs" / "instructions.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in document for name in pyasc)
+
+
+def test_what_the_table_calls_here_is_here() -> None:
+    from ascend_sim import asc
+
+    for row in language_rows(pyasc_names()):
+        owner, _, method = row.pyasc.partition(".")
+        thing = getattr(asc, owner, None)
+        assert (row.here == "no") == (
+            thing is None or bool(method and not hasattr(thing, method))
+        ), row
 
 
 # ---- prices -------------------------------------------------------------------------------------
