@@ -20,7 +20,6 @@ ASCENDC = {
     "set_hf32_mode": "SetHF32Mode",
     "set_hf32_trans_mode": "SetHF32TransMode",
     "set_mm_layout_transform": "SetMMLayoutTransform",
-    "set_sys_workspace": "SetSysWorkSpace",
     "trans_data_to_5hd": "TransDataTo5HD",
 }
 """Names that are not simply the words of pyasc's, each with a capital."""

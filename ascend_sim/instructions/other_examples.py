@@ -94,6 +94,22 @@ STORES: dict[str, Example] = {
         before="asc.set_atomic_add(asc.float16)",
         after="asc.adds(c, a, 0.0, 128)",
     ),
+    "set_store_atomic_config": vector(
+        "asc.set_store_atomic_config(asc.AtomicDtype.ATOMIC_F16, asc.AtomicOp.ATOMIC_SUM)",
+        "np.array_equal(z, x + 1)",
+        x=H,
+        z=("float16", 128, "np.ones(128)"),
+        before="asc.adds(c, a, 0.0, 128)",
+        store="asc.data_copy(z_gm, c, 128)\nasc.set_atomic_none()",
+    ),
+    "get_store_atomic_config": vector(
+        "kind, operation = asc.get_store_atomic_config()",
+        "z[0] == 0",  # AtomicDtype.ATOMIC_NONE
+        x=None,
+        z=("int32", 8),
+        before="asc.duplicate(c, 5, 8)",
+        after="c.set_value(0, kind)",
+    ),
     "set_pad_value": vector(
         "asc.set_pad_value(9.0)",
         "np.array_equal(z, np.where(np.arange(16) < 5, x, 9))",

@@ -68,6 +68,10 @@ DEBUGGING = {
     "icache_preload": _aside("asc.icache_preload(1)"),
     "data_cache_preload": _aside("asc.data_cache_preload(x_gm, 0)"),
     "set_mm_layout_transform": _aside("asc.set_mm_layout_transform(True)"),
+    "set_sys_workspace": _aside("asc.set_sys_workspace(x)"),
+    "get_sys_workspace": _aside(
+        "workspace = asc.get_sys_workspace()", before="asc.set_sys_workspace(x)"
+    ),
     "get_tpipe_ptr": vector(
         "pipe = asc.get_tpipe_ptr()",
         "(z == 3).all()",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from ascend_sim.export.front_end import Exported, translate_all
 from ascend_sim.export.recording import specialise
 from ascend_sim.instructions.catalogue import EXAMPLES
+from ascend_sim.instructions.names import ascendc_name
 from ascend_sim.instructions.system_examples import CORES
 from ascend_sim.launch import launch, on_launch
 from tests.export import cpp
@@ -31,10 +33,15 @@ PYASC_FAILS = {
 """What pyasc 1.1.1 has and cannot translate."""
 
 SEVERAL = {
-    "data_cache_preload", "dump_acc_chk_point", "dump_tensor", "gather_mask", "get_shape_size", "get_tpipe_ptr",
-    "reduce_sum", "sort", "trans_data_to_5hd",
+    "data_cache_preload", "dump_acc_chk_point", "dump_tensor", "gather_mask", "get_shape_size",
+    "get_store_atomic_config", "get_sys_workspace", "get_tpipe_ptr", "reduce_sum", "set_sys_workspace", "sort",
+    "trans_data_to_5hd",
 }  # fmt: skip
 """Calls of C++ that stand for several things here, or for none."""
+
+
+MACROS = {"ASCEND_IS_AIC", "ASCEND_IS_AIV"}
+"""pyasc writes out what they stand for."""
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +79,7 @@ def test_an_example_in_both(translated: dict[str, Any], name: str) -> None:
         assert "pyasc cannot translate" in str(answer)
         return
     assert isinstance(answer, Exported), answer
+    assert ascendc_name(name) in MACROS or re.search(rf"\b{ascendc_name(name)}\b", answer.text)
     if name in SEVERAL | set(CORES):
         return
     run = launch(kernel, *[array.copy() for array in args], cores=blocks)

@@ -54,6 +54,7 @@ def test_the_example_runs_and_nothing_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", HERE)
 def test_what_is_here_has_an_example_that_calls_it(name: str) -> None:
+    assert name in EXAMPLES, f"{name} needs an example in ascend_sim/instructions/*_examples.py"
     example = EXAMPLES[name]
     assert example.about in "\n".join(example.body)
     assert f"asc.{name}(" in example.about
