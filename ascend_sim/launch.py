@@ -116,7 +116,7 @@ def launch(
         auto_sync,
         numerics == "off" and checks == "off" and shuffle is None,
         arguments,
-        tuple(argument for argument in args if _as_array(argument) is None),
+        tuple(a for name_, a in zip(parameters, args, strict=False) if name_ not in addresses),
         addresses,
         _LIBRARY,
     )
