@@ -19,6 +19,10 @@ ULPS = 2
 TERMS = 2.0**-20
 """Where the order of additions is not the kernel's: within 2 bfloat16 steps, or this times the terms' magnitudes."""
 
+FLIPS = 2.0**-7, 1e-3
+"""What other roundings of P and dS explain: sums of S that differ in their last bit turn a few of them to the next
+bfloat16. Up to this times the terms' magnitudes, in up to this share of the elements."""
+
 SMALLEST = 2.0**-126
 
 OUTPUTS = ("query_grad", "key_grad", "value_grad")
@@ -35,6 +39,12 @@ class Distance:
     bit_exact: bool = True
     compared: int = 0
     first: tuple[str, tuple[int, ...]] | None = None
+    unexplained: int = 0
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the mismatches are more than flips of single roundings."""
+        return self.unexplained > 0 or self.mismatches > FLIPS[1] * self.compared
 
     def add(self, name: str, error: Array, wanted: Array, wrong: NDArray[np.bool_]) -> None:
         """Take a tensor's errors, what was wanted, and which elements are mismatches."""
@@ -73,20 +83,30 @@ def to_library(problem: Problem, results: list[Array]) -> Distance:
     return distance
 
 
-def to_kernel_order(problem: Problem, results: list[Array], *, exact: bool) -> Distance:
-    """Return the distance to what the kernel computes: bit for bit with `exact`, else up to the order of additions."""
+def to_kernel_order(
+    problem: Problem, results: list[Array], *, exact: bool, one_core: bool
+) -> Distance:
+    """Return the distance to what the kernel computes.
+
+    With `exact` numerics on one core bit for bit, on more up to the order of atomic additions; else up to that of all.
+    """
     distance = Distance("kernel-order")
     expected = reference.kernel_order(problem, exact=exact).arrays()
     terms: tuple[Array, ...] | None = None
+    bitwise = exact and one_core
     for position, (name, result, wanted) in enumerate(zip(OUTPUTS, results, expected, strict=True)):
         steps = np.abs(_ordered(result) - _ordered(wanted))
         wide = wanted.astype(np.float32)
         error = np.abs(_finite(result.astype(np.float32)) - _finite(wide))
-        wrong = steps > (0 if exact else ULPS)
-        if wrong.any() and not exact:
+        wrong = steps > (0 if bitwise else ULPS)
+        if wrong.any() and not bitwise:
             if terms is None:
                 terms = reference.magnitudes(problem).arrays()
             wrong &= ~(error <= TERMS * terms[position])
+            far = wrong & ~(error <= FLIPS[0] * terms[position])
+            distance.unexplained += int(np.count_nonzero(far))
+        elif bitwise:
+            distance.unexplained += int(np.count_nonzero(wrong))
         distance.add(name, error, wide, wrong)
     return distance
 

@@ -29,25 +29,31 @@ FLAGS = {
 
 @dataclass(slots=True)
 class Waits:
-    """Waits of all cores of one kind for one flag in one round, in cycles."""
+    """Waits of the cores of one kind for one flag in one round, in cycles.
+
+    `waited` and `idle` are sums over all of them; `mean` and `longest` look at those that have work in the round.
+    """
 
     cores: int = 0
     waited: int = 0
     idle: int = 0
+    of_active: int = 0
     longest: int = 0
     longest_core: str = ""
 
-    def add(self, core: str, waited: int, idle: int) -> None:
+    def add(self, core: str, waited: int, idle: int, *, active: bool) -> None:
         """Take one core's wait."""
-        self.cores += 1
         self.waited += waited
         self.idle += idle
-        if waited > self.longest:
-            self.longest, self.longest_core = waited, core
+        if active:
+            self.cores += 1
+            self.of_active += waited
+            if waited > self.longest:
+                self.longest, self.longest_core = waited, core
 
     def figures(self) -> dict[str, Any]:
         """Return the figures for the summary."""
-        mean = round(self.waited / self.cores) if self.cores else 0
+        mean = round(self.of_active / self.cores) if self.cores else 0
         return {
             "waited": self.waited,
             "idle": self.idle,
@@ -133,7 +139,8 @@ def _round(number: int, plan: Plan, cores: list[Core]) -> dict[str, Any]:
     waits = {kind: Waits() for kind in CoreKind}
     for core in cores:
         if number in core.rounds:
-            waits[core.log.kind].add(core.log.name, *core.rounds[number])
+            active = any(plan.is_active(block, number) for block, _, _ in core.log.blocks)
+            waits[core.log.kind].add(core.log.name, *core.rounds[number], active=active)
     return {
         "round": number,
         "active": sum(plan.is_active(core, number) for core in range(plan.cores)),

@@ -90,8 +90,8 @@ def _compare(
     ]
     with np.errstate(all="ignore"):
         library = to_library(problem, results)
-        exact = machine.numerics == "exact" and tiling.blocks == 1
-        order = to_kernel_order(problem, results, exact=exact)
+        exact, one_core = machine.numerics == "exact", tiling.blocks == 1
+        order = to_kernel_order(problem, results, exact=exact, one_core=one_core)
     run.set_numerics(
         {
             **library.figures(),
@@ -100,7 +100,7 @@ def _compare(
             "kernel_order": order.figures(),
         }
     )
-    if order.mismatches:
+    if order.is_wrong:
         run.add_finding(
             _differs(order, "differs-from-kernel-order", "from what the kernel computes")
         )
