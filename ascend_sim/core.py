@@ -14,6 +14,7 @@ import numpy as np
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.cross_core import FIRST_KEY
+from ascend_sim.mailbox import MAIL_KEY, Mailbox
 from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
 from ascend_sim.unit_flags import UnitFlags, UnitMap
@@ -92,6 +93,7 @@ class Core:
         self.sub_block = sub_block
         self.cross = cross
         self.cross_flags: dict[int, Flag] = {}  # these outlive a block
+        self.mailbox = Mailbox(self)
         self.numerics = numerics
         self.memories = {
             space: np.full(chip.memories[space.name].bytes, POISON, np.uint8)
@@ -324,6 +326,8 @@ class Core:
         if item.head < 0:
             self.time += self.flag_cost
             item.issue = item.head = self.time
+        if item.flag == MAIL_KEY:
+            return self._wait_for_message(item)
         flag = self.flag(item)
         if not flag.tokens:
             flag.waiter = self
@@ -335,6 +339,17 @@ class Core:
         visible, item.partner = flag.tokens.popleft()
         event = item.event.name if item.event is not None else f"id {item.event_id}"
         self._stall(visible, item.cause, item, f"{item.partner.name} {event}")
+        item.start = item.accept = item.end = self.time
+        return True
+
+    def _wait_for_message(self, item: Item) -> bool:
+        found = self.mailbox.take(item)
+        if found is None:
+            self.waiting_flag = item
+            return False
+        self.waiting_flag = None
+        visible, item.partner = found
+        self._stall(visible, item.cause, item, f"{item.partner.name} {item.partner.call.text}")
         item.start = item.accept = item.end = self.time
         return True
 

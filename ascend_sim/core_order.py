@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from ascend_sim.mailbox import DIRECT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,8 +52,11 @@ class CoreOrder:
         """Take a set of a cross-core flag, with what its pipe knows of its own core and of others."""
         cross = self._session.cross
         mode, flag_id = item.mode, item.event_id
-        senders = cross.senders(core, mode)
         knows = Epoch({**epoch.rows, unit: tuple(row)}, epoch.level)
+        if mode == DIRECT:
+            self.deliver([self._session.cores[item.call.receiver]], flag_id, knows)
+            return
+        senders = cross.senders(core, mode)
         if len(senders) > 1:
             group = -1 if mode == 0 else core.cluster
             sets = self._sets.setdefault((mode, flag_id, group, core.kind), {})

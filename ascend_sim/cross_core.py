@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ascend_sim.cost import whole
+from ascend_sim.mailbox import DIRECT, FIRST_KEY, delivery_cycles
 from isa.types import CoreKind
 
 if TYPE_CHECKING:
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     from ascend_sim.session import Session
     from ascend_sim.trace import Item
 
-FIRST_KEY = 1000
-"""Numbers of cross-core flags start here in `Item.flag`; those below are flags inside a core."""
+__all__ = ["ANSWERS", "CUBE_READY", "FIRST_KEY", "USER_IDS", "CrossFlags"]
+
 USER_IDS = 11
 SYNC_AIC, SYNC_AIV_TO_AIC, SYNC_AIC_TO_AIV, SYNC_AIV = 11, 12, 13, 14
 """The ids that sync_all uses."""
+CUBE_READY = 15
+"""The id with which a cube core says that it takes messages (pyasc's front end emits it so)."""
+ANSWERS = 16
+"""Flags for one core only are numbered from here: the answers to messages."""
 
 
 class CrossFlags:
@@ -33,6 +38,7 @@ class CrossFlags:
         self._session = session
         chip = session.chip
         self._latency = whole(chip.sync.cross_core)
+        self._delivery = delivery_cycles(chip)
         # The all-core barrier of a mix kernel is two hops inside each AI Core and one over all of them.
         self._latency_all = max(
             chip.cycles(chip.sync.sync_all_us) - 2 * self._latency, self._latency
@@ -61,9 +67,28 @@ class CrossFlags:
             if other.cluster == core.cluster and other.kind is want
         ]
 
+    def vector_cores(self, core: Core) -> list[Core]:
+        """Return the vector cores of a core's AI Core."""
+        return [
+            other
+            for other in self._session.cores
+            if other.cluster == core.cluster and other.kind is CoreKind.AIV
+        ]
+
+    def cube_core(self, core: Core) -> Core:
+        """Return the cube core of a core's AI Core."""
+        return next(
+            other
+            for other in self._session.cores
+            if other.cluster == core.cluster and other.kind is CoreKind.AIC
+        )
+
     def fire(self, core: Core, item: Item, time: int) -> None:
         """Take a set that fires at a cycle; deliver where it was the last of its round."""
         mode, flag_id = item.mode, item.event_id
+        if mode == DIRECT:
+            self._to_one(item, time)
+            return
         group = -1 if mode == 0 else core.cluster
         sets = self._sets.setdefault((mode, flag_id, group, core.kind), {})
         mine = sets.setdefault(core.index, [])
@@ -80,6 +105,14 @@ class CrossFlags:
         visible = last + (self._latency_all if mode == 0 else self._latency)
         for receiver in self.receivers(core, mode):
             receiver.deliver(flag_id, visible, by)
+
+    def _to_one(self, item: Item, time: int) -> None:
+        letter = item.call
+        receiver = self._session.cores[letter.receiver]
+        if letter.content is None:
+            receiver.deliver(item.event_id, time + self._latency, item)
+        else:
+            receiver.mailbox.put(time + self._delivery, item)
 
     def check_counter(
         self, core: Core, item: Item, tokens: Sequence[tuple[int, Item]], time: int | None = None

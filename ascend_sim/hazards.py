@@ -205,6 +205,11 @@ class Order:
         if kind is _SET:
             token = lane.known.copy()
             token[Pipe.S] = lane.count
+            if item.event is None:  # a message
+                program = self._program
+                epoch = self._epochs[token[_EPOCH]]
+                self._cores.set(program.core, item, program.unit, token[:_EPOCH], epoch)
+                return
             self._tokens.setdefault(item.flag, deque()).append(token)
             self._follow()
         elif kind is _WAIT:

@@ -328,9 +328,15 @@ def _check_blocks(blocks: Any) -> None:
 
 
 def _kernel_type(kernel: Any, given: KernelType | str | None) -> KernelType:
-    """Return the type as given, else what the kernel's jit says, else a vector kernel."""
+    """Return the type as given, else what the kernel's jit says, else a vector kernel.
+
+    A kernel with a Matmul object is a mix kernel, or a cube-only one if its jit says so.
+    """
     if given is None and isinstance(kernel, Kernel):
         given = kernel.options.get("kernel_type")
+        if given is None and kernel.has_matmul:
+            only = kernel.options.get("matmul_cube_only")
+            given = KernelType.AIC_ONLY if only else KernelType.MIX_AIC_1_2
     if given is None:
         return KernelType.AIV_ONLY
     if isinstance(given, KernelType):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ascend_sim.errors import Finding
+from ascend_sim.mailbox import MAIL_KEY
 from ascend_sim.trace import Item, Kind, Site
 from ascend_sim.unit_flags import FINISH, is_flagged
 from isa.types import Pipe, Space
@@ -150,7 +151,20 @@ def _blocked(core: Core, sites: list[Site]) -> list[tuple[Item, str]]:
     return found
 
 
+def _silent(core: Core) -> str:
+    """Say what the vector cores of a cube core are doing instead of sending a message."""
+    texts = []
+    for other in core.cross.vector_cores(core):
+        done = other.program is None
+        texts.append(f"{other.name} {'has ended without one' if done else 'has not sent one'}")
+    return "; ".join(texts) + (
+        ". Every vector core of a block calls register_matmul where its cube core does"
+    )
+
+
 def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
+    if item.flag == MAIL_KEY:
+        return f"waits at {place(sites[item.site])} for a message: {_silent(core)}"
     if item.kind is Kind.WAIT_FLAG and item.event is None:
         return (
             f"waits at {place(sites[item.site])} for cross-core flag {item.event_id}: "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,10 @@ _ERROR_OF_KIND: dict[str, type[KernelError]] = {
     "RACE": errors.RaceError,
     "UNINIT": errors.UninitializedRead,
 }
+
+
+class KernelReturns(BaseException):
+    """Ends a core's program from inside a library call, as a return of the kernel's function would."""
 
 
 class ScalarCall:
@@ -141,6 +146,13 @@ class Program:
         self.freed: dict[
             int, int
         ] = {}  # queue buffers that are free: owner's serial, site of free_tensor
+        self.libraries: dict[str, Any] = {}  # what the high-level part keeps on this core
+        self.closing: list[
+            Callable[[], None]
+        ] = []  # what it does when the kernel's function has returned
+        self.borrowed_site: int | None = (
+            None  # the call site of the core whose command is being served
+        )
         self.phase = 0
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
@@ -162,7 +174,10 @@ class Program:
     def _run(self, _: Any = None) -> None:
         current.set(self)
         try:
-            self._body()
+            with suppress(KernelReturns):
+                self._body()
+            for close in reversed(self.closing):
+                close()
             if self.tpipe is not None:
                 self.tpipe.close()
         except BaseException as error:
@@ -202,6 +217,8 @@ class Program:
         nearer are passed over. While one function of the kernel runs, its callers stand still, so only the
         place inside it has to be looked up.
         """
+        if self.borrowed_site is not None:
+            return self.borrowed_site
         frame = sys._getframe(depth)
         if frame is self._frame:
             index = self._places.get(frame.f_lasti)

@@ -247,10 +247,15 @@ def _on_vector_core(name: str) -> bool:
     return stream_of(name).core_kind is CoreKind.AIV
 
 
+def _widened(values: Array) -> Array:
+    return values.astype(np.float32)
+
+
 def table_copy(dst: LocalTensor, src: Tensor, count: Any, params: Any) -> None:
     """Copy from L1 to the bias table BT (MTE1, 64-byte bursts) or fixpipe's buffer FB (FIX, 128-byte bursts).
 
-    Lengths and the destination's gaps are in those units, the source's gaps in 32-byte blocks.
+    Lengths and the destination's gaps are in those units, the source's gaps in 32-byte blocks. A float16 source
+    becomes float32 in BT on the way (a bias of half precision); lengths then count what arrives.
     """
     stream = cube_stream("data_copy")
     key = ("data_copy", count if params is None else params)
@@ -264,8 +269,10 @@ def _bind_table(dst: Any, src: Any, count: Any, params: Any) -> Call:
     )
     name = f"data_copy to {dst.space.name}"
     operand(name, "dst", dst, (dst.space,), _TABLE_TYPES[dst.space], pipe)
-    operand(name, "src", src, (Space.L1,), _TABLE_TYPES[dst.space], pipe)
-    same_dtype(name, dst, src, pipe)
+    widens = dst.dtype is float32 and getattr(src, "dtype", None) is float16
+    operand(name, "src", src, (Space.L1,), (float16,) if widens else _TABLE_TYPES[dst.space], pipe)
+    if not widens:
+        same_dtype(name, dst, src, pipe)
     size = dst.dtype.size
     dropped = 0
     if params is None:
@@ -288,13 +295,17 @@ def _bind_table(dst: Any, src: Any, count: Any, params: Any) -> Call:
         call = Call(record, pipe, (), (), record.meaning, extra=extra)
     else:
         hint = f". block_len counts {unit} bytes when dst is in {dst.space.name}"
-        source = access_of(src, (times, run // size), (run + src_gap * BLOCK_BYTES, size))
+        length_there = run // size * src.dtype.size
+        source = access_of(
+            src, (times, run // size), (length_there + src_gap * BLOCK_BYTES, src.dtype.size)
+        )
         target = access_of(dst, (times, run // size), (run + dst_gap * unit, size))
         check(name, "src", source, src, pipe, hint)
         check(name, "dst", target, dst, pipe, hint)
+        meaning = _widened if widens else record.meaning
         call = Call(
-            record, pipe, (source,), (target,), record.meaning, payload=payload, cost=cost, extra=extra
-        )  # fmt: skip
+            record, pipe, (source,), (target,), meaning, payload=payload, cost=cost, extra=extra
+        )
     if dropped:
         call.lint = (
             "LAYOUT",

@@ -12,6 +12,8 @@ from typing import Any
 
 from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError, host_error
+from ascend_sim.lang.iteration import with_loops
+from ascend_sim.lang.uses import mentions
 from ascend_sim.placement import KernelType
 from isa.stream import current
 
@@ -107,6 +109,7 @@ class Kernel:
     """A kernel function: `kernel[blocks](…)` launches it, inside a kernel it is an ordinary function."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        function = with_loops(function)
         functools.update_wrapper(self, function)
         self.function = function
         self.options = options
@@ -115,6 +118,14 @@ class Kernel:
     def auto_sync(self) -> bool:
         """Whether automatic synchronisation is on: pyasc's default is on."""
         return bool(self.options.get("auto_sync", True))
+
+    @functools.cached_property
+    def has_matmul(self) -> bool:
+        """Whether the kernel, or a function of the program that it calls, registers a Matmul object.
+
+        pyasc makes such a kernel a mix kernel, or a cube-only one where `matmul_cube_only` says so.
+        """
+        return mentions(self.function, "register_matmul")
 
     def __getitem__(self, where: Any) -> Callable[..., Any]:
         blocks = _launch_options(self, where).core_num

@@ -59,6 +59,17 @@ class TPipe(Buffers):
         reserved[space.name] = max(asked, reserved.get(space.name, 0))
         return used
 
+    def reserve(self, label: str, space: Space, length: int) -> int:
+        """Take `length` bytes of a memory for a library and return their address (an addition to pyasc)."""
+        return self._reserve(label, space, 1, -(-length // BLOCK_BYTES) * BLOCK_BYTES)
+
+    def extend(self, space: Space, held: tuple[int, int], length: int) -> bool:
+        """Make what `reserve` gave at `held` (address, bytes) longer, where nothing stands behind it."""
+        if held[0] + held[1] != self._used.get(space):
+            return False
+        self._reserve("matmul", space, 1, length - held[1])
+        return True
+
     # ---- event ids --------------------------------------------------------------------------
 
     def alloc_event_id(self, event: HardEvent = HardEvent.V_S) -> int:

@@ -1,0 +1,3 @@
+from tests.machine.kit import every_run_is_checked
+
+__all__ = ["every_run_is_checked"]
