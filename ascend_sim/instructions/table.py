@@ -36,7 +36,7 @@ class Row:
 def instruction_rows(pyasc: Iterable[str]) -> Iterator[Row]:
     """Yield a row for each function of pyasc's and each further one that is here; `pyasc` are its public names."""
     listed = {name for name in pyasc if "." not in name and name[0].islower()}
-    types = {name for name in dir(asc) if isinstance(getattr(asc, name), asc.DataType)}
+    types = {name for name in dir(asc) if isinstance(getattr(asc, name), (asc.DataType, type))}
     known = set(names())
     for name in sorted((listed | known) - set(NO_INSTRUCTIONS) - types, key=ascendc_name):
         spelt = name if name in listed else ""
