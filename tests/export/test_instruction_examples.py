@@ -40,8 +40,8 @@ SEVERAL = {
 """Calls of C++ that stand for several things here, or for none."""
 
 
-MACROS = {"ASCEND_IS_AIC", "ASCEND_IS_AIV"}
-"""pyasc writes out what they stand for."""
+NOT_SPELT = {"ascend_is_aic", "ascend_is_aiv", "get_tpipe_ptr"}
+"""pyasc writes out what the macro stands for, or leaves out a pointer that nothing uses."""
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_an_example_in_both(translated: dict[str, Any], name: str) -> None:
         assert "pyasc cannot translate" in str(answer)
         return
     assert isinstance(answer, Exported), answer
-    assert ascendc_name(name) in MACROS or re.search(rf"\b{ascendc_name(name)}\b", answer.text)
+    assert name in NOT_SPELT or re.search(rf"\b{ascendc_name(name)}\b", answer.text)
     if name in SEVERAL | set(CORES):
         return
     run = launch(kernel, *[array.copy() for array in args], cores=blocks)
