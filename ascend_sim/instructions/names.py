@@ -15,6 +15,7 @@ ASCENDC = {
     "ib_set": "IBSet",
     "ib_wait": "IBWait",
     "icache_preload": "ICachePreLoad",
+    "printf": "printf",
     "scalar_get_sff_value": "ScalarGetSFFValue",
     "set_fix_pipe_pre_quant_flag": "SetFixpipePreQuantFlag",
     "set_hf32_mode": "SetHF32Mode",
