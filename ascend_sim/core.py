@@ -14,6 +14,7 @@ import numpy as np
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.cross_core import FIRST_KEY
+from ascend_sim.data_cache import DataCache
 from ascend_sim.mailbox import MAIL_KEY, Mailbox
 from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ascend_sim.cross_core import CrossFlags
     from ascend_sim.gm import GlobalMemory
     from ascend_sim.program import Program
+    from isa.access import Access
     from isa.instruction import Call
 
 ITEM_BITS = 40
@@ -41,26 +43,6 @@ _SPACES_OF = {
     CoreKind.AIV: (Space.UB,),
     CoreKind.AIC: (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.BT, Space.FB),
 }
-
-
-class DataCache:
-    """Which GM lines the scalar unit holds, least recently used out first. Timing only."""
-
-    def __init__(self, size: int, line: int) -> None:
-        self.line = line
-        self.lines = size // line
-        self._held: dict[tuple[int, int], None] = {}
-
-    def hit(self, buffer: int, offset: int) -> bool:
-        """Use a line; return whether it was there."""
-        key = (buffer, offset // self.line)
-        present = key in self._held
-        if present:
-            del self._held[key]
-        elif len(self._held) >= self.lines:
-            del self._held[next(iter(self._held))]
-        self._held[key] = None
-        return present
 
 
 class Core:
@@ -396,12 +378,26 @@ class Core:
 
     def finish_block(self) -> None:
         """End the running block: its program has returned and all its work has landed."""
+        self.dcache.flush()
         self._end_block()
+
+    def bytes(self, access: Access) -> Any:
+        """Return the bytes of the memory or allocation that an access touches."""
+        return access.buffer.data if access.buffer is not None else self.memories[access.space]
+
+    def clean_cycles(self, buffer: Any, offset: int) -> int:
+        """Return what cleaning a line of the data cache costs (all lines where there is no buffer).
+
+        A dirty line goes to L2 first; estimated, like the price of a clean one.
+        """
+        if self.dcache.is_dirty(buffer, offset):
+            return self.write_latency
+        return whole(self.chip.scalar.gm_hit)
 
     def scalar_gm_cycles(self, buffer: Any, offset: int) -> int:
         """Return what a scalar access to GM costs: a data cache hit, or a line from L2 or HBM."""
         scalar = self.chip.scalar
-        if self.dcache.hit(buffer.index, offset):
+        if self.dcache.hit(buffer, offset):
             return whole(scalar.gm_hit)
         return whole(
             scalar.gm_miss

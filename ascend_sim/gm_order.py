@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from isa.access import Access, intersect_ranges
+from isa.types import uint8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,10 +26,37 @@ if TYPE_CHECKING:
 
 MAX_PIECE = 4096
 """Bytes of a piece at most."""
+NEVER = 1 << 60
+"""Number of an access that nobody waits for: a line that goes back when the kernel ends."""
+
+
+class CachedLine:
+    """A line of a core's data cache, from the access that brought it in until it is dropped.
+
+    `known` and `epoch`: what the scalar unit knew of its own core and of others when it came in; `written`: its first
+    store; `cleaned`: when it went back, as a number of the scalar unit's accesses; `whole`: all its bytes, once it
+    has gone back.
+    """
+
+    __slots__ = ("cleaned", "epoch", "high", "known", "low", "whole", "written")
+
+    def __init__(self, low: int, high: int, known: list[int], epoch: Epoch) -> None:
+        self.low = low
+        self.high = high
+        self.known = known
+        self.epoch = epoch
+        self.written: tuple[Item, Access] | None = None
+        self.cleaned = NEVER
+        self.whole: Access | None = None
 
 
 class GmUse(NamedTuple):
-    """One access to GM. `unit` is the block, or one core's part of it; `number` counts the pipe's accesses."""
+    """One access to GM.
+
+    `unit` is the block, or one core's part of it; `number` counts the pipe's accesses; `epoch` is what is known of
+    other cores; `knows` how many accesses of its own scalar unit are known to be complete, for an access of the
+    scalar unit itself those of all pipes; `line` the line of the data cache that it goes through.
+    """
 
     unit: int
     access: Access
@@ -37,15 +65,26 @@ class GmUse(NamedTuple):
     pipe: Pipe
     number: int
     epoch: Epoch
+    knows: Any
+    line: CachedLine | None
 
     @property
     def combines(self) -> str | None:
         """The kind of an atomic store, whose order among its like does not matter."""
         return self.item.call.atomic if self.write else None
 
+    @property
+    def goes_back(self) -> bool:
+        """Whether this is a whole line on its way back to GM, beside the stores in it."""
+        return self.line is not None and self.line.whole is self.access
+
 
 class Conflict(NamedTuple):
-    """Two accesses that share bytes and that nothing orders; `first` is likelier to have been meant to come first."""
+    """Two accesses that share bytes and are not ordered, or not past the data cache.
+
+    `what` is RAW, WAR or WAW where nothing orders them (`first` is likelier to have been meant to come first), else
+    "stale", "kept" or "line": see `_verdict`.
+    """
 
     what: str
     first: GmUse
@@ -68,8 +107,23 @@ def conflicts(uses: Iterable[Sequence[Any]]) -> Iterator[Conflict]:
     for use in uses:
         by_buffer.setdefault(use[1].place, []).append(use)
     for _, mine in sorted(by_buffer.items()):
-        if any(use[2] for use in mine) and any(use[0] != mine[0][0] for use in mine):
+        if any(use[2] for use in mine) and _shared(mine):
             yield from _Shadow(sorted(map(GmUse._make, mine), key=_program_order)).conflicts()
+
+
+def _shared(uses: Sequence[Sequence[Any]]) -> bool:
+    """Return whether several units use an allocation, or one does so both through its data cache and past it."""
+    unit, cached = uses[0][0], uses[0][8] is None
+    return any(use[0] != unit or (use[8] is None) is not cached for use in uses)
+
+
+def whole_line(access: Access, low: int, high: int) -> Access:
+    """Return all bytes of a line as an access to the allocation of another access."""
+    line = access.moved(low)
+    line.origin = line
+    line.dtype, line.shape, line.strides = uint8, (high - low,), (1,)
+    line.high, line.contiguous, line.layered = high, True, False
+    return line
 
 
 def _program_order(use: GmUse) -> tuple[int, int]:
@@ -79,8 +133,72 @@ def _program_order(use: GmUse) -> tuple[int, int]:
 
 def _ordered(first: GmUse, second: GmUse) -> bool:
     """Return whether the second access starts only after the first one is complete."""
-    row = second.epoch.rows.get(first.unit)
-    return row is not None and row[first.pipe] >= first.number
+    return _knows(second.epoch, first, first.number)
+
+
+def _knows(epoch: Epoch, use: GmUse, number: int) -> bool:
+    row = epoch.rows.get(use.unit)
+    return row is not None and row[use.pipe] >= number
+
+
+def _verdict(first: GmUse, second: GmUse) -> str | None:
+    """Return what is wrong between two accesses to one place, of which the first one came first; None: nothing.
+
+    "race": nothing orders them. "stale": the second one finds a line of the data cache that came in before the
+    first one. "kept": the first one's store is still in a data cache. "line": a line that goes back whole takes
+    other bytes of the line along.
+    """
+    if not (first.write or second.write):
+        return None
+    if first.line is None and second.line is None:
+        if first.unit == second.unit or _ordered(first, second):
+            return None
+        if first.write and second.write and first.combines is not None:
+            return None if first.combines == second.combines else "race"
+        return "race"
+    if first.goes_back or second.goes_back:
+        return _line_verdict(first, second) if first.write and second.write else None
+    if first.unit == second.unit:
+        return _own_verdict(first, second)
+    if not _ordered(first, second):
+        return "race"
+    if (
+        first.write
+        and first.line is not None
+        and not _knows(second.epoch, first, first.line.cleaned)
+    ):
+        return "kept"
+    if second.line is not None and not second.write and first.write:
+        complete = first.number if first.line is None else first.line.cleaned
+        if not _knows(second.line.epoch, first, complete):
+            return "stale"
+    return None
+
+
+def _own_verdict(first: GmUse, second: GmUse) -> str | None:
+    """Return the verdict on a scalar access and another one of the same core; what order it needs is checked there."""
+    if first.line is not None and second.line is None:
+        seen = second.knows >= first.number
+        return "kept" if first.write and seen and first.line.cleaned > second.knows else None
+    if first.line is None and second.line is not None and not second.write:
+        seen = second.knows[first.pipe] >= first.number
+        return "stale" if seen and second.line.known[first.pipe] < first.number else None
+    return None
+
+
+def _line_verdict(first: GmUse, second: GmUse) -> str | None:
+    """Return the verdict on a line that goes back and a store of somebody else into it."""
+    if first.unit == second.unit and first.pipe == second.pipe:
+        return None
+    if first.goes_back:  # what comes later has to wait for it
+        if first.unit == second.unit:
+            return None if second.knows >= first.number else "line"
+        return None if _ordered(first, second) else "line"
+    assert second.line is not None
+    if first.unit == second.unit:
+        return None if second.line.known[first.pipe] >= first.number else "line"
+    complete = first.number if first.line is None else first.line.cleaned
+    return None if _knows(second.line.epoch, first, complete) else "line"
 
 
 class _State(NamedTuple):
@@ -158,24 +276,17 @@ class _Shadow:
         window[...] = np.array(after, np.int32)[np.searchsorted(before, window)]
 
     def _compare(self, use: GmUse, state: _State) -> Iterator[Conflict]:
-        if state.write >= 0:
-            other = self._uses[state.write]
-            if other.unit != use.unit and not _ordered(other, use):
-                yield _conflict(other, use)
-        combines = use.combines
-        for position in state.others:
-            other = self._uses[position]
-            if other.unit == use.unit or not (use.write or other.write):
-                continue
-            if combines is not None and combines == other.combines:
-                continue
-            if not _ordered(other, use):
-                yield _conflict(other, use)
+        for position in (state.write, *state.others):
+            if position >= 0:
+                other = self._uses[position]
+                verdict = _verdict(other, use)
+                if verdict is not None:
+                    yield _conflict(verdict, other, use)
 
     def _after(self, number: int, use: GmUse, state: _State) -> int:
         """Return the state of a piece after an access."""
         combines = use.combines
-        if use.write and combines is None:
+        if use.write and combines is None and not use.goes_back:
             after = _State(number, ())
         else:
             # What comes after this access comes after all of its like that are ordered before it.
@@ -194,6 +305,8 @@ class _Shadow:
     @staticmethod
     def _stands_for(use: GmUse, combines: str | None, other: GmUse) -> bool:
         if other.write != use.write or other.combines != combines:
+            return False
+        if other.goes_back != use.goes_back:
             return False
         if other.unit == use.unit and other.pipe == use.pipe:
             return other.number <= use.number
@@ -220,8 +333,10 @@ class _Pattern:
             self.size = math.gcd(*np.unique(distances).tolist())
 
 
-def _conflict(first: GmUse, second: GmUse) -> Conflict:
+def _conflict(verdict: str, first: GmUse, second: GmUse) -> Conflict:
     """Name a conflict by what was likely meant: the lower level first, a write before a read."""
+    if verdict != "race":
+        return Conflict(verdict, first, second)
     if first.write and second.write:
         return Conflict("WAW", first, second)
     if first.write or first.epoch.level < second.epoch.level:

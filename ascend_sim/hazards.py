@@ -11,9 +11,10 @@ conflicting neighbours need a barrier as well.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ascend_sim.core_order import Epoch, join
+from ascend_sim.gm_order import NEVER, CachedLine, whole_line
 from ascend_sim.trace import Item, Kind
 from ascend_sim.unit_flags import FINISH, UnitOrder
 from ascend_sim.written import Written
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ascend_sim.program import Program
     from isa.access import Access
+    from isa.tensor import GmBuffer
 
 _S, _M, _FIX = Pipe.S, Pipe.M, Pipe.FIX
 _L0C = int(Space.L0C)
@@ -96,15 +98,20 @@ class Order:
         self._cores = program.session.core_order
         self._uses = program.session.gm_uses
         self._epochs = [Epoch({}, 0)]  # what other cores are known to have done, wait after wait
-        self._backlog: deque[tuple[Item, Access | None, bool]] = deque()
-        self._stopped = False  # the scalar unit waits for a flag of another core
+        self._backlog: deque[tuple[Any, ...]] = deque()  # steps to take once it does so no longer
+        self._stopped: Item | None = None  # the scalar unit's wait for a flag of another core
+        self._line_bytes = program.core.dcache.line
+        self._lines: dict[
+            tuple[int, int], CachedLine
+        ] = {}  # in the data cache, by place and number
+        self._line: CachedLine | None = None  # that of the scalar access that is being looked at
 
     # ---- following the program --------------------------------------------------------------
 
     def issue(self, item: Item) -> None:
         """Take the next item of the program."""
-        if self._stopped:
-            self._backlog.append((item, None, False))
+        if self._stopped is not None:
+            self._backlog.append((self.issue, item))
             return
         snapshot = self._scalar.known
         if item.pipe is _S:
@@ -118,17 +125,13 @@ class Order:
 
     def go_on(self) -> None:
         """Follow what has piled up behind a wait for another core, now that its set has been followed."""
-        while self._stopped:
-            if not self._learn(self._backlog[0][0]):
+        while self._stopped is not None:
+            if not self._learn(self._stopped):
                 return
-            self._stopped = False
-            self._backlog.popleft()
-            while self._backlog and not self._stopped:
-                item, access, write = self._backlog.popleft()
-                if access is not None:
-                    self.scalar(item, access, write=write)
-                else:
-                    self.issue(item)
+            self._stopped = None
+            while self._backlog and self._stopped is None:
+                step, *arguments = self._backlog.popleft()
+                step(*arguments)
 
     def _learn(self, item: Item) -> bool:
         """Learn what a wait for a flag of another core says; return False where that is not known yet."""
@@ -215,8 +218,7 @@ class Order:
         elif kind is _WAIT:
             if item.event is None:
                 if not self._learn(item):
-                    self._stopped = True
-                    self._backlog.appendleft((item, None, False))
+                    self._stopped = item
                 return
             tokens = self._tokens.get(item.flag)
             if tokens:
@@ -226,9 +228,11 @@ class Order:
         elif kind is _BARRIER:
             known = lane.known.copy()
             for pipe, other in self._lanes.items():
-                known[pipe] = other.count
+                if item.flag >> pipe & 1:
+                    known[pipe] = other.count
             lane.known = known
-            self._forget()
+            if item.flag < 0:
+                self._forget()
 
     def _forget(self) -> None:
         """Drop everything: after PIPE_ALL no earlier access can conflict with a later one."""
@@ -237,16 +241,72 @@ class Order:
 
     # ---- accesses ---------------------------------------------------------------------------
 
-    def scalar(self, item: Item, access: Access, *, write: bool) -> None:
+    def scalar(self, item: Item, access: Access, write: bool) -> None:
         """Take an access of the scalar unit."""
-        if self._stopped:
-            self._backlog.append((item, access, write))
+        if self._stopped is not None:
+            self._backlog.append((self.scalar, item, access, write))
             return
         lane = self._scalar
         lane.count += 1
-        self._access(access, write, Pipe.S, lane, item)
         if access.buffer is None:
+            self._access(access, write, Pipe.S, lane, item)
             self._written.scalar(item, access, write=write)
+            return
+        self._line = self.fill(access.buffer, access.low)
+        self._access(access, write, Pipe.S, lane, item)
+        if write and self._line is not None and self._line.written is None:
+            self._line.written = (item, access)
+        self._line = None
+
+    def fill(self, buffer: GmBuffer, offset: int) -> CachedLine | None:
+        """Take a use of a line of the data cache; return it."""
+        if self._stopped is not None:
+            self._backlog.append((self.fill, buffer, offset))
+            return None
+        key = (buffer.index, offset // self._line_bytes)
+        line = self._lines.get(key)
+        if line is None:
+            low = key[1] * self._line_bytes
+            high = min(low + self._line_bytes, buffer.nbytes)
+            line = CachedLine(low, high, self._scalar.known, self._epochs[-1])
+            self._lines[key] = line
+        return line
+
+    def clean(self, buffer: GmBuffer | None, offset: int) -> None:
+        """Take the cleaning of a line of the data cache; of all of them where there is no buffer."""
+        if self._stopped is not None:
+            self._backlog.append((self.clean, buffer, offset))
+            return
+        self._scalar.count += 1
+        if buffer is None:
+            lines = list(self._lines.values())
+            self._lines.clear()
+        else:
+            line = self._lines.pop((buffer.index, offset // self._line_bytes), None)
+            lines = [] if line is None else [line]
+        known = self._scalar.known.copy()
+        known[_S] = self._scalar.count  # the scalar unit goes on when they are out
+        self._scalar.known = known
+        for line in lines:
+            line.cleaned = self._scalar.count
+            self._goes_back(line, line.cleaned)
+
+    def close(self) -> None:
+        """Take the end of the program, where lines go back by themselves."""
+        if self._stopped is not None:
+            self._backlog.append((self.close,))
+            return
+        for line in self._lines.values():
+            self._goes_back(line, NEVER)
+
+    def _goes_back(self, line: CachedLine, number: int) -> None:
+        if line.written is not None:
+            item, access = line.written
+            line.whole = whole_line(access, line.low, line.high)
+            known = self._scalar.known
+            epoch = self._epochs[known[_EPOCH]]
+            unit = self._program.unit
+            self._uses.append((unit, line.whole, True, item, _S, number, epoch, known, line))
 
     def _access(self, access: Access, write: bool, pipe: Pipe, lane: _Lane, item: Item) -> None:
         place = access.place
@@ -257,7 +317,11 @@ class Order:
         number = lane.count
         if place >= GM_PLACE:
             epoch = self._epochs[known[_EPOCH]]
-            self._uses.append((self._program.unit, access, write, item, pipe, number, epoch))
+            line = self._line
+            knows = known[_S] if line is None else known
+            self._uses.append(
+                (self._program.unit, access, write, item, pipe, number, epoch, knows, line)
+            )
         low, high = access.low, access.high
         for other_pipe, log in logs.items():
             entries = log.entries

@@ -380,7 +380,7 @@ def _look_over(
 ) -> dict[str, list[tuple[int, int]]]:
     """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
     for conflict in conflicts(session.gm_uses):
-        session.race_of_cores(conflict)
+        session.conflict(conflict)
     gaps = unwritten((use[1] for use in session.gm_uses if use[2]), addresses)
     read = {use[1].buffer.index for use in session.gm_uses if not use[2]}
     for name, ranges in gaps.items():

@@ -108,6 +108,41 @@ def race_of_cores(conflict: Conflict, names: tuple[str, str], sites: list[Site])
     return "\n".join(lines)
 
 
+def coherence(conflict: Conflict, names: tuple[str, str], sites: list[Site]) -> str:
+    """Say what the data cache keeps one access from seeing of the other, and what would clean it."""
+    what, first, second = conflict
+    low, high = conflict.bytes()
+    buffer = second.access.buffer
+    assert buffer is not None
+    where = f"{buffer.name}[{low}:{high}]"
+    clean = "data_cache_clean_and_invalid(CacheLine.SINGLE_CACHE_LINE, tensor)"
+    if what == "stale":
+        told = (
+            f"{second.item.name} may find an old {where} in the data cache: its line came in before "
+            f"{first.item.name} wrote it"
+        )
+        cure = f"put {clean} before {second.item.name}, after the wait that orders the two"
+    elif what == "kept":
+        told = (
+            f"{second.item.name} does not see what {first.item.name} stored in {where}: it is still in the "
+            f"data cache"
+        )
+        cure = f"put {clean} after {first.item.name}, before the flag that orders the two"
+    else:
+        told = (
+            f"{first.item.name} and {second.item.name} store into one line of the data cache, {where}: lines go back "
+            f"whole, so what one of them stores may be overwritten by what the other one's cache found there"
+        )
+        cure = f"give each core lines of {high - low} bytes of its own, or store through UB with data_copy_pad"
+    lines = [told]
+    for use, name in ((first, names[0]), (second, names[1])):
+        lines.append(
+            f"  {use.item.name:<12} {place(sites[use.item.site])}  {name}, {use.item.pipe.name}"
+        )
+    lines.append(f"  {cure}")
+    return "\n".join(lines)
+
+
 def deadlock(cores: list[Core], sites: list[Site], now: int) -> tuple[str, Finding]:
     """Say who waits for what, and how many sets each wait got."""
     lines = [f"deadlock at cycle {now}: nothing can move any more"]

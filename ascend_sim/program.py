@@ -186,6 +186,8 @@ class Program:
             return
         item = self._new(Pipe.S, Kind.BARRIER, "end", 0, log=False)
         self._items.append(item)
+        if self.order is not None:
+            self.order.close()
         self._scalar(
             ScalarCall("end", lambda _: 0, lambda core: core.finish_block(), phase=PROGRAM),
             log=False,
@@ -474,6 +476,16 @@ class Program:
         elif pipe in self.core.pipes:
             self._barrier(pipe, site)
 
+    def memory_barrier(self, name: str, pipes: tuple[Pipe, ...] | None) -> None:
+        """Stop the scalar unit until some pipes are empty, or all of them (None)."""
+        item = self._new(Pipe.S, Kind.BARRIER, name, self.site())
+        item.cause = Cause.BARRIER
+        if pipes is not None:
+            item.flag = sum(1 << pipe for pipe in pipes)
+        elif self.auto is not None:
+            self.auto.barrier(None)
+        self._append(item)
+
     def _barrier(self, pipe: Pipe, site: int, *, inserted: bool = False) -> None:
         item = self._new(pipe, Kind.BARRIER, "pipe_barrier", site)
         item.cause = Cause.BARRIER
@@ -498,7 +510,7 @@ class Program:
         item = self._new(Pipe.S, Kind.INSTRUCTION, call.name, site, log=log)
         item.call = call
         if access is not None and self.order is not None:
-            self.order.scalar(item, access, write=write)
+            self.order.scalar(item, access, write)
         self._items.append(item)
         if call.wanted:
             return self._give_way()
@@ -518,7 +530,7 @@ class Program:
         call = ScalarCall(
             "get_value",
             scalar_cost(access),
-            lambda core: access.view(_bytes(core, access))[0].item(),
+            lambda core: _load(core, access),
             wanted=True,
             text=f"src:{access.space.name} {access.name}[{access.low}:{access.high}]",
             access=access,
@@ -545,8 +557,12 @@ class Program:
             self.session.written_buffers.add(access.buffer.index)
 
         def store(core: Core) -> None:
-            if core.numerics:
-                access.view(_bytes(core, access))[0] = value
+            if not core.numerics:
+                return
+            if access.buffer is not None:
+                core.dcache.write(access, value)
+            else:
+                access.view(core.memories[access.space])[0] = value
 
         self._scalar(
             ScalarCall(
@@ -564,10 +580,27 @@ class Program:
 
     def preload(self, buffer: Any, offset: int) -> None:
         """Bring a line of GM into the data cache; the scalar unit does not wait for it."""
-        call = _step(
-            "data_cache_preload",
-            lambda core: core.scalar_gm_cycles(buffer, offset),
-            text=f"src:GM {buffer.name}+{offset}",
+
+        def fill(core: Core) -> None:
+            core.scalar_gm_cycles(buffer, offset)
+            if core.numerics:
+                core.dcache.fill(buffer, offset)
+
+        if self.order is not None:
+            self.order.fill(buffer, offset)
+        call = _step("data_cache_preload", fill, text=f"src:GM {buffer.name}+{offset}")
+        self._scalar(call, self.site())
+
+    def clean(self, buffer: Any, offset: int) -> None:
+        """Write a line of the data cache back and drop it; all of them where there is no buffer."""
+        if self.order is not None:
+            self.order.clean(buffer, offset)
+        call = ScalarCall(
+            "data_cache_clean_and_invalid",
+            lambda core: core.clean_cycles(buffer, offset),
+            lambda core: core.dcache.clean(buffer, offset),
+            phase=RETIRE,
+            text="all lines" if buffer is None else f"dst:GM {buffer.name}+{offset}",
         )
         call.line = (buffer, offset)
         self._scalar(call, self.site())
@@ -610,7 +643,7 @@ class Program:
 
         def look(core: Core) -> None:
             if core.numerics:
-                tell(access.view(_bytes(core, access)).copy())
+                tell(access.view(core.bytes(access)).copy())
             else:
                 self.write(f"{name} {access.name}: there are no values with numerics off\n")
 
@@ -720,8 +753,12 @@ class Program:
 _RUN_CODE: CodeType = Program._run.__code__
 
 
-def _bytes(core: Core, access: Access) -> Any:
-    return access.buffer.data if access.buffer is not None else core.memories[access.space]
+def _load(core: Core, access: Access) -> int | float:
+    if access.buffer is None:
+        return access.view(core.memories[access.space])[0].item()  # type: ignore[no-any-return]
+    if not core.numerics:
+        return access.view(access.buffer.data)[0].item()  # type: ignore[no-any-return]
+    return core.dcache.read(access)  # type: ignore[no-any-return]
 
 
 def _step(

@@ -34,6 +34,27 @@ if TYPE_CHECKING:
     from isa.tensor import GlobalAddress
 
 _STOPPING = {"RACE": RaceError, "UNINIT": UninitializedRead}
+_CONFLICTS = {
+    "RAW": (
+        "RACE", "race-blocks-raw", "a block, or another core, reads bytes that one writes, and nothing orders them",
+    ),
+    "WAR": (
+        "RACE", "race-blocks-war", "a block, or another core, overwrites bytes that one reads, and nothing orders them",
+    ),
+    "WAW": ("RACE", "race-blocks-waw", "two blocks, or cores, write the same bytes, and nothing orders them"),
+    "stale": (
+        "COHERENCE", "cache-stale-read", "get_value finds a line of the data cache that came in before others wrote it",
+    ),
+    "kept": (
+        "COHERENCE", "cache-store-kept", "something reads or overwrites what set_value stored, which is still in the "
+        "data cache",
+    ),
+    "line": (
+        "COHERENCE", "cache-line-shared", "a line of the data cache goes back whole and overwrites what others stored "
+        "into other bytes of it",
+    ),
+}  # fmt: skip
+"""Kind, code and meaning of a finding about two accesses to GM, by the verdict on them."""
 MAX_PAIRS = 4096
 """Pairs of racing instructions kept for each finding, to say whether the hazard struck."""
 
@@ -87,6 +108,7 @@ class Session:
         self._site_index: dict[Site, int] = {self.sites[0]: 0}
         self._library = tuple(str(path) for path in library)
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
+        self._told: dict[tuple[int, int], bool] = {}
         self._queue: list[int] = []
         self._body: Callable[[int], Callable[[], None]] = lambda _: lambda: None
         self._done = 0
@@ -215,12 +237,18 @@ class Session:
         )
         self._record(key, finding)
 
-    def race_of_cores(self, conflict: Conflict) -> None:
-        """Record two accesses of different cores that nothing orders, once for each pair of places."""
+    def conflict(self, conflict: Conflict) -> None:
+        """Record two accesses to GM that are not in order, or not past the data cache, once for each pair of places."""
         what, first, second = conflict
         earlier, later = first.item, second.item
-        key = ("race of cores", what, earlier.site, later.site, earlier.name, later.name)
-        if (
+        race = what in ("RAW", "WAR", "WAW")
+        place, other = self.sites[later.site], self.sites[earlier.site]
+        pair = (earlier.site, later.site)
+        if what == "line" and self._told.get(pair):
+            return  # the same two accesses have a nearer fault
+        self._told[pair] = True
+        key = ("conflict", what, *pair, earlier.name, later.name)
+        if race and (
             what != "WAW" or first.epoch.level != second.epoch.level
         ):  # else neither is the later one
             pairs = self._pairs.setdefault(key, [])
@@ -230,17 +258,15 @@ class Session:
         if known is not None:
             known.hits += 1
             return
-        place, other = self.sites[later.site], self.sites[earlier.site]
-        core = self.log.cores[later.core].name
+        names = (self._unit_name(first), self._unit_name(second))
+        kind, code, _ = _CONFLICTS[what]
         finding = Finding(
-            "RACE",
-            f"race-blocks-{what.lower()}",
-            messages.race_of_cores(
-                conflict, (self._unit_name(first), self._unit_name(second)), self.sites
-            ),
+            kind,
+            code,
+            (messages.race_of_cores if race else messages.coherence)(conflict, names, self.sites),
             place.file,
             place.line,
-            core,
+            self.log.cores[later.core].name,
             later.pipe.name,
             second.access.name,
             conflict.bytes(),

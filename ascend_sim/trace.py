@@ -94,7 +94,9 @@ class Item:
     call: Any = None  # the bound instruction: `call.detail()` describes the operands
     event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
     event_id = -1
-    flag = -1  # event and id in one number
+    flag = (
+        -1
+    )  # event and id in one number; of a barrier on S: a bit for each pipe that it orders, -1: all
     forget: Any = (
         None  # of the wait of alloc_tensor: the owner, memory, address and length of the bytes
     )

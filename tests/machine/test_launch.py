@@ -120,11 +120,12 @@ def test_launch_and_tail_in_the_ledger() -> None:
 
 def test_block_indices() -> None:
     def kernel(z: asc.GlobalAddress) -> None:
-        window(z).set_value(asc.get_block_idx(), 100 * asc.get_block_num() + asc.get_block_idx())
+        block = asc.get_block_idx()  # each has a line of the data cache of its own
+        window(z).set_value(16 * block, 100 * asc.get_block_num() + block)
 
-    z = np.zeros(6, np.int32)
+    z = np.zeros((6, 16), np.int32)
     toy_run(kernel, z, cores=6)
-    assert z.tolist() == [600, 601, 602, 603, 604, 605]
+    assert z[:, 0].tolist() == [600, 601, 602, 603, 604, 605]
 
 
 def test_results_do_not_depend_on_the_number_of_cores_present() -> None:

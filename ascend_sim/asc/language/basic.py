@@ -1,5 +1,9 @@
 """The instructions of the kernel language, and what a kernel can ask about itself."""
 
+from ascend_sim.lang.cache import (
+    data_cache_clean_and_invalid,
+    data_sync_barrier,
+)
 from ascend_sim.lang.cross_core import (
     cross_core_set_flag,
     cross_core_wait_flag,
@@ -248,9 +252,11 @@ __all__ = [
     "create_vec_index",
     "cross_core_set_flag",
     "cross_core_wait_flag",
+    "data_cache_clean_and_invalid",
     "data_cache_preload",
     "data_copy",
     "data_copy_pad",
+    "data_sync_barrier",
     "de_interleave",
     "div",
     "divs",
