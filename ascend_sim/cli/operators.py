@@ -60,3 +60,10 @@ def parameters_of(name: str) -> list[str]:
         *(constant.name for constant in spec.constants),
         *(option.name for option in spec.options),
     ]
+
+
+def defaults_of(name: str) -> dict[str, int]:
+    """Return the constants of an operator with their defaults. Raises `ConfigError` for an unknown one."""
+    from ops import find_operator
+
+    return {constant.name: constant.default for constant in find_operator(name).constants}

@@ -59,12 +59,15 @@ def run_program(request: Request) -> Outcome:
     return outcome
 
 
-def constants_of(target: str) -> list[str]:
-    """Return the names in capitals that a Python file gives a number or a text at its top level.
+def constants_of(target: str) -> dict[str, Any]:
+    """Return what a Python file gives names in capitals at its top level: a number, a text, None for a calculation.
 
     Raises `ConfigError` for a file that is not there or is no Python.
     """
-    return list(_constants(_parse(Path(target))))
+    return {
+        name: node.value.value if isinstance(node.value, ast.Constant) else None
+        for name, node in _constants(_parse(Path(target))).items()
+    }
 
 
 def _parse(path: Path) -> ast.Module:

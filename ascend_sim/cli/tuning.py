@@ -31,6 +31,7 @@ SpaceOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
+        "--space",
         metavar="NAME=RANGE",
         help="Values of a constant, an option (seq, chip, cores, l2, ...): v1,v2 or a:b:step or 2^a..2^b; "
         "semicolons between values that have commas. Repeatable.",
@@ -117,6 +118,110 @@ def sweep(
             print_sweep(result, Console())
             print(f"Files: {result.folder}: {', '.join(files)}")
         return 0 if result.best() is not None else 1
+
+    _exit(work)
+
+
+@app.command(cls=TargetCommand)
+def tune(
+    ctx: typer.Context,
+    target: Target,
+    arguments: Arguments = None,
+    space: SpaceOption = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget", metavar="N", help="Simulations at most; default 0.3 of the points."
+        ),
+    ] = None,
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            metavar="time,ub,cores",
+            help="What to make small; the first one decides.",
+        ),
+    ] = "time",
+    chip: ChipOption = None,
+    seed: SeedOption = None,
+    cores: CoresOption = None,
+    numerics: NumericsOption = None,
+    checks: ChecksOption = None,
+    l2: L2Option = None,
+    auto_sync: AutoSyncOption = None,
+    kernel: KernelOption = None,
+    workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Folder of the results; default sweeps/tune-<op>-<digest>."
+        ),
+    ] = None,
+    retry: Annotated[
+        bool,
+        typer.Option("--retry", help="Run again the points that crashed or failed by themselves."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON and nothing else.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
+) -> None:
+    """Search the space for the best values with few simulations, and say why the winner wins.
+
+    Points that do not fit, or whose lower bound is above the best time, are not simulated. The winner is written
+    to best.yaml, for `run --config`.
+    """
+
+    def work() -> int:
+        from rich.console import Console
+
+        from ascend_sim.report.folder import write_json
+        from ascend_sim.tuning.plots import write_plots
+        from ascend_sim.tuning.space import read_space
+        from ascend_sim.tuning.tables import print_tuned, write_csv
+        from ascend_sim.tuning.task import Task
+        from ascend_sim.tuning.tuner import tune_space
+        from ascend_sim.tuning.why import compare, write_setting
+
+        task = Task(
+            target,
+            _fixed(
+                ctx, chip=chip, seed=seed, cores=cores, numerics=numerics, checks=checks, l2=l2,
+                auto_sync=auto_sync,
+            ),
+            kernel,
+            tuple(arguments or ()),
+        )  # fmt: skip
+        with progress_bar("simulations") as progress:
+            tuned = tune_space(
+                task, read_space(space or []), budget=budget, objectives=objective.split(","), out=out,
+                workers=workers, scheduler=scheduler, seed=seed or 0, retry=retry, progress=progress,
+            )  # fmt: skip
+        result = tuned.result
+        write_csv(result, result.folder / "sweep.csv")
+        files = ["sweep.sqlite", "sweep.csv", *write_plots(result, result.folder)]
+        comparisons = compare(tuned)
+        if tuned.best is not None:
+            write_setting(tuned, result.folder / "best.yaml")
+            files.append("best.yaml")
+        if as_json:
+            write_json(
+                {
+                    "folder": str(result.folder),
+                    "simulations": tuned.simulations,
+                    "points": len(result.space),
+                    "best": tuned.best,
+                    "runner_up": tuned.runner_up,
+                    "pareto": tuned.pareto(),
+                    "why": [comparison.text for comparison in comparisons],
+                },
+                sys.stdout,
+            )
+        elif not quiet:
+            print_tuned(tuned, comparisons, Console())
+            print(f"Files: {result.folder}: {', '.join(files)}")
+        return 0 if tuned.best is not None else 1
 
     _exit(work)
 

@@ -22,8 +22,8 @@ FORMAT = 1
 FILE = "sweep.sqlite"
 
 COLUMNS = (
-    "status", "reason", "cycles", "time_us", "blocks", "cores", "bound_cycles", "limit", "ub_bytes", "bytes_read",
-    "bytes_written", "stalls", "seconds", "chip", "chip_revision", "version",
+    "status", "reason", "cycles", "time_us", "blocks", "cores", "bound_cycles", "limit", "ub_bytes",
+    "bytes_read", "bytes_written", "stalls", "simulated", "seconds", "chip", "chip_revision", "version",
 )  # fmt: skip
 """What a row holds besides the parameters, in the order of tables."""
 FAILED = ("error", "crash")

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from ascend_sim.errors import ConfigError
 from ascend_sim.tuning.space import Point, Space
 from ascend_sim.tuning.store import COLUMNS, FAILED, Store, point_key
 from ascend_sim.tuning.task import Task, check_task
-from ascend_sim.tuning.workers import Done, Workers, default_workers
+from ascend_sim.tuning.workers import Team, Workers, default_workers
 
 if TYPE_CHECKING:
     import pandas
@@ -82,11 +83,14 @@ def run_sweep(
         finished = len(points) - len(missing)
         if progress is not None:
             progress(finished, len(points))
-        for point, row in execute(task, batches(missing), workers, scheduler):
-            store.add(point, row)
-            finished += 1
-            if progress is not None:
-                progress(finished, len(points))
+        work = batches(missing)
+        if work:
+            with team(task, workers, scheduler, len(work)) as hands:
+                for point, row in hands.run(work):
+                    store.add(point, row)
+                    finished += 1
+                    if progress is not None:
+                        progress(finished, len(points))
         rows = [_full_row(store, point) for point in points]
     return Result(task, space, folder, rows)
 
@@ -97,22 +101,20 @@ def _full_row(store: Store, point: Point) -> dict[str, Any]:
     return {**row, **point}
 
 
-def execute(
-    task: Task, work: list[list[Point]], workers: int | None, scheduler: str | None
-) -> Iterator[Done]:
-    """Run batches of points, here or on a Dask cluster; yield each with its row as it is done."""
-    if not work:
-        return
+@contextmanager
+def team(task: Task, workers: int | None, scheduler: str | None, most: int) -> Iterator[Team]:
+    """Yield who runs the points: processes here, at most `most`, or the workers of a Dask scheduler."""
     if scheduler is not None:
-        from ascend_sim.tuning.cluster import run_on_cluster  # noqa: PLC0415  loads Dask
+        from ascend_sim.tuning.cluster import Cluster  # noqa: PLC0415  loads Dask
 
-        yield from run_on_cluster(task, work, scheduler)
+        with Cluster(task, scheduler) as cluster:
+            yield cluster
         return
     count = default_workers() if workers is None else workers
     if count < 1:
         raise ConfigError(f"{count} processes cannot run anything; give at least 1")
-    with Workers(task, min(count, len(work))) as hands:
-        yield from hands.run(work)
+    with Workers(task, min(count, most)) as hands:
+        yield hands
 
 
 def batches(points: Iterable[Point]) -> list[list[Point]]:

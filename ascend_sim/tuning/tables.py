@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -17,15 +17,45 @@ from rich.text import Text
 from ascend_sim.tuning.space import Point, Space, Value
 from ascend_sim.tuning.sweeps import Result
 
+if TYPE_CHECKING:
+    from ascend_sim.tuning.tuner import Tuned
+    from ascend_sim.tuning.why import Comparison
+
 SIGNS = {
     "does not fit": "no fit", "refused": "refused", "fault": "fault", "finding": "finding", "deadlock": "hangs",
-    "error": "error", "crash": "crash",
+    "error": "error", "crash": "crash", "pruned": "pruned",
 }  # fmt: skip
 """What a heat map shows in place of a time."""
 MAX_TABLE = 60
 MAX_PANELS = 12
+MAX_ACROSS = 12
 
 _SHADES = ("black on green", "black on cyan", "black on yellow", "white on magenta", "white on red")
+
+
+def print_tuned(tuned: Tuned, comparisons: Sequence[Comparison], console: Console) -> None:
+    """Print the Pareto set, what was tried, the best point and why it is the best."""
+    result = tuned.result
+    console.print("Pareto set of time, UB bytes and cores:", soft_wrap=True)
+    console.print(_table(result.space, tuned.pareto()))
+    _print_heat_maps(result, console)
+    _print_failures(result.rows, result.space, console)
+    console.print(
+        f"{tuned.simulations} simulations for {len(result.space)} points "
+        f"({100 * tuned.simulations / len(result.space):.0f} %)",
+        soft_wrap=True,
+    )
+    best = tuned.best
+    if best is None:
+        console.print("nothing went through")
+        return
+    console.print(
+        f"best: {point_text(best, result.space)}: {best['time_us']:,.2f} us, {best['cycles']:,} cycles, "
+        f"{best['cycles'] / best['bound_cycles']:.2f} of its lower bound ({best['limit']})",
+        soft_wrap=True,
+    )
+    for comparison in comparisons:
+        console.print(f"  {comparison.text}", soft_wrap=True, highlight=False)
 
 
 def print_sweep(result: Result, console: Console, *, full: bool = False) -> None:
@@ -38,10 +68,7 @@ def print_sweep(result: Result, console: Console, *, full: bool = False) -> None
             f"the fastest {len(shown)} of {len(rows)} points; all are in the CSV file",
             soft_wrap=True,
         )
-    for title, grid in panels(result):
-        where = f"; {title}" if title else ""
-        console.print(f"\ntime in us: {grid[0]} across, {grid[1]} down{where}", soft_wrap=True)
-        console.print(_heat_map(grid))
+    _print_heat_maps(result, console)
     _print_failures(rows, result.space, console)
     best = result.best()
     if best is not None:
@@ -74,7 +101,7 @@ def _table(space: Space, rows: Sequence[Mapping[str, Any]]) -> Table:
             *(str(row[name]) for name in space.axes),
             "-" if time is None else f"{time:,.2f}",
             "-" if time is None else f"{row['cycles']:,}",
-            "-" if not bound else f"{row['cycles'] / bound:.2f}",
+            "-" if time is None or not bound else f"{row['cycles'] / bound:.2f}",
             row["limit"] or "-",
             "-" if row["ub_bytes"] is None else f"{row['ub_bytes']:,}",
             row["status"],
@@ -111,6 +138,22 @@ def panels(result: Result) -> list[tuple[str, Grid]]:
 def _spread(values: Sequence[Value]) -> int:
     """Return how many values there are; numbers come before names."""
     return len(values) if all(isinstance(value, (int, float)) for value in values) else 1
+
+
+def _print_heat_maps(result: Result, console: Console) -> None:
+    for title, grid in panels(result):
+        if len(grid[2]) > MAX_ACROSS:
+            grid = _turned(grid)
+        if len(grid[2]) > MAX_ACROSS:
+            return  # too wide for a terminal; the pictures have it
+        where = f"; {title}" if title else ""
+        console.print(f"\ntime in us: {grid[0]} across, {grid[1]} down{where}", soft_wrap=True)
+        console.print(_heat_map(grid))
+
+
+def _turned(grid: Grid) -> Grid:
+    x, y, xs, ys, cells = grid
+    return y, x, ys, xs, {(down, across): row for (across, down), row in cells.items()}
 
 
 def _heat_map(grid: Grid) -> Table:

@@ -10,20 +10,29 @@ A point never raises: what goes wrong is the row's `status` and `reason`. `statu
 * `deadlock`
 * `error`: the program's own exception
 * `crash`: the process that ran it died
+* `pruned`: the tuner did not simulate it, because its lower bound is above the best time
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.cli.request import CHOICES, Request
-from ascend_sim.errors import AscendSimError, ConfigError, DeadlockError, HostError, KernelError
-from ascend_sim.tuning.space import Point, Space, check_names
+from ascend_sim.errors import (
+    AscendSimError,
+    ConfigError,
+    DeadlockError,
+    HostError,
+    KernelError,
+    UnsupportedError,
+)
+from ascend_sim.tuning.space import Point, Space, Value, check_names
 
 if TYPE_CHECKING:
     from ascend_sim.cli.outcome import Outcome
@@ -130,19 +139,123 @@ def check_task(task: Task, space: Space) -> None:
                 choose(f"--{name}", str(value))
 
 
-def evaluate(task: Task, point: Point, recordings: Recordings | None = None) -> Row:
-    """Run a point and return its row, replayed where `recordings` have its kernel; never raises for what it does."""
+def default_point(task: Task, space: Space) -> Point:
+    """Return the point of a space that is nearest to what a run without any of its names would use."""
+    defaults: dict[str, Any] = {"chip": "ascend910b1"}
+    if task.request({}).is_file:
+        from ascend_sim.cli.program import constants_of  # noqa: PLC0415  loads what runs programs
+
+        defaults |= constants_of(task.target)
+    else:
+        from ascend_sim.cli.operators import defaults_of  # noqa: PLC0415  loads the operators
+
+        defaults |= defaults_of(task.target)
+    return {
+        name: _nearest(defaults.get(name, values[0]), values) for name, values in space.axes.items()
+    }
+
+
+def _nearest(wanted: Any, values: Sequence[Value]) -> Value:
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    if wanted in values or len(numbers) < len(values) or not isinstance(wanted, (int, float)):
+        return wanted if wanted in values else values[0]
+    return min(numbers, key=lambda value: abs(value - wanted))
+
+
+Front = Sequence[Mapping[str, float]]
+"""Points that are known, by the columns that are to be small."""
+
+
+def evaluate(
+    task: Task, point: Point, recordings: Recordings | None = None, front: Front | None = None
+) -> Row:
+    """Run a point and return its row; never raises for what it does.
+
+    It is replayed where `recordings` have its kernel. With `front` its kernel is recorded first, and not simulated
+    where it cannot beat a point of the front in any of its columns: the status is `pruned` then. `simulated` says
+    whether it came to a simulation.
+    """
     started = time.perf_counter()
     request = task.request(point)
+    pruner = Pruner(front) if front is not None else None
+    substitute = None
+    if pruner is not None:
+        substitute = pruner.launch
+    elif recordings is not None:
+        substitute = recordings.launch
     try:
-        with replacing(recordings.launch if recordings is not None else None):
+        with replacing(substitute):
             row = _row(_simulate(request))
+    except Pruned as pruned:
+        row = pruned.row
     except AscendSimError as error:
         row = {"status": "refused", "reason": str(error)}
     except Exception as error:  # a program's own, or a bug: it is this point's result
         row = {"status": "error", "reason": f"{type(error).__name__}: {error}"}
+    row["simulated"] = int(pruner is None or pruner.simulated)
     row["seconds"] = round(time.perf_counter() - started, 3)
     return row
+
+
+def run_point(task: Task, point: Point) -> Run | None:
+    """Return the run of a point; None where it does not go through. What a program prints goes nowhere."""
+    try:
+        with redirect_stdout(io.StringIO()):
+            outcome = _simulate(task.request(point))
+    except AscendSimError:
+        return None
+    return outcome.run if outcome.error is None else None
+
+
+class Pruned(BaseException):
+    """Ends a launch that need not be simulated; no kernel and no operator catches it."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+class Pruner:
+    """Records launches, and ends those whose lower bound says that they cannot be better than a known point."""
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+        self.simulated = False
+
+    def launch(self, asked: Asked) -> Run | None:
+        """Return the replayed run of a launch; None where it has to run live. Raises `Pruned`."""
+        from ascend_sim.roofline import lower_bound  # noqa: PLC0415  loads the machine
+
+        if not asked.timing_only:
+            self.simulated = True
+            return None
+        try:
+            recording = asked.record()
+        except UnsupportedError:
+            self.simulated = True
+            return None
+        chip, places = asked.chip, asked.physical_cores
+        bound, limit = lower_bound(recording, chip, l2=asked.l2, physical_cores=places)
+        seats = len({(part.kind, part.sub_block) for part in recording.parts})
+        mine = {
+            "time_us": chip.us(bound),
+            "ub_bytes": recording.reserved.get("UB", 0),
+            "cores": min(places, recording.blocks) * seats,
+        }
+        for known in self._front:
+            if all(mine[column] > value for column, value in known.items()):
+                reason = (
+                    f"its lower bound of {bound:,} cycles ({limit}) is above the best known time"
+                )
+                raise Pruned(
+                    {
+                        "status": "pruned", "reason": reason, "bound_cycles": bound, "limit": limit,
+                        "chip": chip.name, "chip_revision": chip.revision,
+                        "ub_bytes": mine["ub_bytes"], "cores": mine["cores"],
+                    }
+                )  # fmt: skip
+        self.simulated = True
+        return recording.replay(chip, l2=asked.l2, physical_cores=places)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def main() -> None:
             recordings = None
         elif recordings is None:
             recordings = Recordings()
-        row = evaluate(Task.of(job["task"]), job["point"], recordings)
+        row = evaluate(Task.of(job["task"]), job["point"], recordings, job["front"])
         rows.write(json.dumps(row) + "\n")
         rows.flush()
 

@@ -10,18 +10,32 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, Protocol
 
 from ascend_sim.tuning.space import Point
-from ascend_sim.tuning.task import Row, Task
+from ascend_sim.tuning.task import Front, Row, Task
 
 Done = tuple[Point, Row]
+Job = tuple[Sequence[Point], Front | None]
 
 
 def default_workers() -> int:
     """Return how many processes this machine has cores for."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Team(Protocol):
+    """Whoever runs points."""
+
+    @property
+    def size(self) -> int:
+        """How many points can be at work at once."""
+        ...
+
+    def run(self, batches: Sequence[Sequence[Point]], front: Front | None = None) -> Iterator[Done]:
+        """Run batches; yield each point with its row as soon as it is done, in any order; `front` as in `evaluate`."""
+        ...
 
 
 class Workers:
@@ -33,9 +47,9 @@ class Workers:
 
     def __init__(self, task: Task, count: int) -> None:
         self._task = task
-        self._batches: queue.SimpleQueue[Sequence[Point] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Done | Exception] = queue.SimpleQueue()
-        self._hands = [_Hand(task, self._batches, self._done) for _ in range(count)]
+        self._hands = [_Hand(task, self._jobs, self._done) for _ in range(count)]
 
     def __enter__(self) -> Workers:
         for hand in self._hands:
@@ -46,25 +60,20 @@ class Workers:
         for hand in self._hands:
             hand.stop()
 
-    def submit(self, batch: Sequence[Point]) -> None:
-        """Queue a batch."""
-        self._batches.put(batch)
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return len(self._hands)
 
-    def next(self) -> Done:
-        """Wait for the next point that is done and return it with its row."""
-        result = self._done.get()
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    def run(self, batches: Iterable[Sequence[Point]]) -> Iterator[Done]:
+    def run(self, batches: Sequence[Sequence[Point]], front: Front | None = None) -> Iterator[Done]:
         """Run batches; yield each point with its row as soon as it is done, in any order."""
-        count = 0
         for batch in batches:
-            self.submit(batch)
-            count += len(batch)
-        for _ in range(count):
-            yield self.next()
+            self._jobs.put((batch, front))
+        for _ in range(sum(len(batch) for batch in batches)):
+            result = self._done.get()
+            if isinstance(result, Exception):
+                raise result
+            yield result
 
 
 class _Hand(threading.Thread):
@@ -73,36 +82,42 @@ class _Hand(threading.Thread):
     def __init__(
         self,
         task: Task,
-        batches: queue.SimpleQueue[Sequence[Point] | None],
+        jobs: queue.SimpleQueue[Job | None],
         done: queue.SimpleQueue[Done | Exception],
     ) -> None:
         super().__init__(daemon=True)
         self._task = task.as_dict()
-        self._batches = batches
+        self._jobs = jobs
         self._done = done
         self._process: subprocess.Popen[str] | None = None
 
     def run(self) -> None:
         try:
-            while (batch := self._batches.get()) is not None:
+            while (job := self._jobs.get()) is not None:
+                batch, front = job
                 for point in batch:
-                    self._done.put((point, self._ask(point, share=len(batch) > 1)))
+                    words = {
+                        "task": self._task,
+                        "point": point,
+                        "share": len(batch) > 1,
+                        "front": front,
+                    }
+                    self._done.put((point, self._ask(words)))
         except Exception as error:  # the sweep itself must hear of it, unless it is over
             self._done.put(error)
 
     def stop(self) -> None:
-        self._batches.put(None)
+        self._jobs.put(None)
         if self._process is not None:
             self._process.kill()
             _bury(self._process)
 
-    def _ask(self, point: Point, *, share: bool) -> Row:
+    def _ask(self, job: dict[str, Any]) -> Row:
         process = self._process
         if process is None:
             process = self._process = _start()
         line = ""
         with contextlib.suppress(OSError):  # a broken pipe: it has died
-            job = {"task": self._task, "point": point, "share": share}
             _pipe(process.stdin).write(json.dumps(job) + "\n")
             _pipe(process.stdin).flush()
             line = _pipe(process.stdout).readline()
@@ -110,7 +125,7 @@ class _Hand(threading.Thread):
             row: Row = json.loads(line)
             return row
         self._process = None
-        return {"status": "crash", "reason": _bury(process)}
+        return {"status": "crash", "reason": _bury(process), "simulated": 1}
 
 
 def _pipe(stream: IO[str] | None) -> IO[str]:

@@ -27,17 +27,18 @@ def scale(x: asc.GlobalAddress, z: asc.GlobalAddress, n: int, buffers: int):
     target = asc.TQue(asc.TPosition.VECOUT, 1)
     pipe.init_buffer(que=source, num=buffers, len=n * 4)
     pipe.init_buffer(que=target, num=buffers, len=n * 4)
-    for trip in range(4096 // n):
+    for start in range(0, 4096, n):
+        count = min(n, 4096 - start)
         tensor = source.alloc_tensor(x.dtype)
-        asc.data_copy(tensor, x_gm[trip * n:], n)
+        asc.data_copy(tensor, x_gm[start:], count)
         source.enque(tensor)
         tensor = source.deque(x.dtype)
         result = target.alloc_tensor(x.dtype)
-        asc.muls(result, tensor, 2.0, n)
+        asc.muls(result, tensor, 2.0, count)
         target.enque(result)
         source.free_tensor(tensor)
         result = target.deque(x.dtype)
-        asc.data_copy(z_gm[trip * n:], result, n)
+        asc.data_copy(z_gm[start:], result, count)
         target.free_tensor(result)
 
 
