@@ -197,7 +197,9 @@ def _value(given: Any, module: types.ModuleType) -> Any:
         owner, _, member = value.partition(".")
         return getattr(getattr(asc, owner), member)
     if kind == "struct":
-        made = (getattr(module, given["type"], None) or _structure(given["type"]))()
+        owner = getattr(module, given["type"], None) or _structure(given["type"])
+        members = getattr(owner, "struct_fields", {})
+        made = owner(**{name: _value(value[name], module) for name in members if name in value})
         for name, field in value.items():
             with suppress(Exception):  # a field that pyasc computes or does not have
                 setattr(made, name, _value(field, module))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ascend_sim.errors import ConfigError
 from ascend_sim.lang.jit import Kernel
+from ascend_sim.lang.structs import Struct
 from ascend_sim.launch import on_launch
 from isa.types import DType, dtype_of
 
@@ -104,7 +105,10 @@ def describe(parameter: str, value: Any) -> Value:
     dtype = getattr(value, "dtype", None)
     if dtype is not None and hasattr(value, "shape"):
         return {"kind": "tensor", "value": _element_type(dtype)}
-    fields = getattr(value, "__dict__", None) or _slots(value)
+    if isinstance(value, Struct):
+        fields = {name: getattr(value, name) for name in value.struct_fields}
+    else:
+        fields = getattr(value, "__dict__", None) or _slots(value)
     if fields:
         inner = {k: describe(f"{parameter}.{k}", v) for k, v in fields.items() if k[0] != "_"}
         return {"kind": "struct", "type": type(value).__name__, "value": inner}

@@ -75,12 +75,8 @@ def select(dst: LocalTensor, *args: Any, **kwargs: Any) -> None:
     for these two. `(dst, src0, src1, repeat_times, repeat_params, sel_mode)` uses CMPMASK as it is, and `(dst,
     sel_mask, src0, repeat_times, repeat_params)` takes the scalar of mode 1 from CMPMASK; both use the mask register.
     """
-    if (
-        "repeat_times" in kwargs
-        and len(args) == 2
-        and "src1" not in kwargs
-        and "mask" not in kwargs
-    ):
+    named = [word for word in ("sel_mask", "src0", "src1") if word in kwargs]
+    if "repeat_times" in kwargs and len(args) + len(named) == 2 and "mask" not in kwargs:
         if "sel_mode" in kwargs:
             overload("select", _select_by_register, (dst, *args), kwargs)
         else:

@@ -170,7 +170,7 @@ def cast_deq(
     src: LocalTensor,
     count: Any = None,
     repeat_times: Any = None,
-    repeat_params: UnaryRepeatParams | None = None,
+    repeat_params: Any = None,
     is_set_mask: bool = True,
     is_vec_deq: bool = True,
     half_block: bool = True,
@@ -182,6 +182,10 @@ def cast_deq(
     Sixteen int16 of a data block become sixteen bytes in the low half (`half_block`) or the high half of a data
     block of dst; the other half stays. With `is_vec_deq` each of the sixteen lanes has its own scale and offset.
     """
+    if isinstance(repeat_times, bool):  # (dst, src, count, is_vec_deq, half_block) by position
+        is_vec_deq, repeat_times = repeat_times, None
+        if isinstance(repeat_params, bool):
+            half_block, repeat_params = repeat_params, None
     number, repeat_times, repeat_params, set_mask = split_forms(
         "cast_deq", count, mask, repeat_times, repeat_params, is_set_mask
     )

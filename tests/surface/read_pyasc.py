@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,11 +30,15 @@ NOT_FOR_PROGRAMS = {
 Row = list[tuple[str, str, str | None]]
 
 
+FIND = "import importlib.util; print(importlib.util.find_spec('asc').origin)"
+
+
 def installed() -> Path | None:
-    """Return the folder of an installed pyasc: ASCEND_SIM_PYASC says where, else Python's path."""
-    named = os.environ.get("ASCEND_SIM_PYASC")
-    if named:
-        return Path(named)
+    """Return the folder of an installed pyasc: that of the Python ASCEND_SIM_PYASC, else one on Python's own path."""
+    python = os.environ.get("ASCEND_SIM_PYASC")
+    if python:
+        found = subprocess.run([python, "-c", FIND], capture_output=True, text=True, check=True)
+        return Path(found.stdout.strip()).parent
     spec = importlib.util.find_spec("asc")
     origin = Path(spec.origin) if spec is not None and spec.origin else None
     return origin.parent if origin is not None and (origin.parent / "_C").is_dir() else None
@@ -112,11 +117,11 @@ def _visit(body: list[ast.stmt], prefix: str, found: dict[str, list[Row]]) -> No
             if any(ast.unparse(line) == "overload" for line in node.decorator_list):
                 rows.append(own)
                 continue
-            known = [[(part, default) for part, _, default in row] for row in rows]
+            known = [{part for part, _, _ in row} for row in rows]
             rows += [
                 row
                 for row in _dispatched(node, own)
-                if [(part, default) for part, _, default in row if part != "handle"] not in known
+                if not any({part for part, _, _ in row} - {"handle"} <= names for names in known)
             ]
             found[name] = _clean(rows)
 

@@ -43,5 +43,5 @@ def test_every_enumeration_has_pyascs_members_and_values(line: str) -> None:
 def test_the_stored_names_are_those_of_an_installed_pyasc() -> None:
     folder = read_pyasc.installed()
     if folder is None:
-        pytest.skip("no pyasc installed; ASCEND_SIM_PYASC names the folder of one")
+        pytest.skip("no pyasc installed; ASCEND_SIM_PYASC names a Python that has one")
     assert read_pyasc.STORED.read_text(encoding="utf-8") == read_pyasc.text(folder)
