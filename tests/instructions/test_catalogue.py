@@ -1,4 +1,4 @@
-"""Every instruction has an example that runs, a price with a source on every chip, messages, and an oracle test."""
+"""Every instruction has an example that runs, a price with a source on every chip, and messages."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ def pyasc_names() -> set[str]:
 
 
 HERE = [name for name in names() if entry(name).status == "here"]
-ORACLES = ("isa", "isa_vector", "isa_cube")
-"""Folders of tests that compare instructions with loops over elements."""
-
 COMMON = {"tensor-out-of-bounds", "memory-out-of-bounds", "misaligned-operand", "wrong-operand"}
 """What every instruction with operands in on-chip memories refuses."""
 
@@ -183,18 +180,3 @@ def test_asking_leaves_the_language_as_it_was() -> None:
     constraints("add", EXAMPLES["add"])
     assert asc.add is before
     assert defaults.options == options
-
-
-# ---- oracles ------------------------------------------------------------------------------------
-
-
-@cache
-def oracle_text() -> str:
-    """The tests that compare with element-wise loops in exact arithmetic or float64."""
-    paths = [path for folder in ORACLES for path in (TESTS / folder).glob("*.py")]
-    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
-
-
-@pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_an_instruction_is_named_in_an_oracle_test(name: str) -> None:
-    assert re.search(rf"\b{name}\b", oracle_text())

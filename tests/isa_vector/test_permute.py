@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ascend_sim import asc
 from isa.faults import IsaFault
 from isa.types import DType
-from tests.isa_vector.kit import DST, SRC, TMP, UB_BYTES, Bench, local, seeds, whole
+from tests.isa_vector.kit import DST, SRC, SRC1, TMP, UB_BYTES, Bench, local, seeds, whole
 
 HALVES = [asc.int16, asc.uint16, asc.float16, asc.bfloat16]
 TYPES = [
@@ -41,6 +41,24 @@ def test_square(dtype: DType, extended: bool, start: int) -> None:
 @pytest.mark.parametrize(("n", "c", "h", "w"), [(1, 3, 4, 8), (2, 5, 8, 4), (3, 16, 2, 16)])
 @pytest.mark.parametrize("last", [True, False])
 def test_images(dtype: DType, n: int, c: int, h: int, w: int, last: bool) -> None:
+    check_images(dtype, n, c, h, w, last)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(TYPES),
+    st.integers(1, 4),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_images_of_any_size(dtype: DType, n: int, c: int, h: int, w: int, last: bool) -> None:
+    assume(h * w * dtype.size % 32 == 0 and n * c * h * w * dtype.size <= DST - SRC1)
+    check_images(dtype, n, c, h, w, last)
+
+
+def check_images(dtype: DType, n: int, c: int, h: int, w: int, last: bool) -> None:
     bench = Bench(2, dtype, size=2 * UB_BYTES)
     kind = Kind.TRANSPOSE_NCHW2NHWC if last else Kind.TRANSPOSE_NHWC2NCHW
     need = (c + 2) * 1024 if dtype.size == 1 else (2 * c + 1) * 256 * dtype.size
