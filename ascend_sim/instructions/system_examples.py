@@ -104,11 +104,23 @@ _HAND_OVER = (
     *[f"    {line}" for line in _STORE],
 )
 
+_WRITTEN = (
+    "z_gm.set_value(0, 3)",
+    "asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, asc.DcciDst.CACHELINE_OUT, z_gm)",
+)
+
+MEMORY = {
+    "data_cache_clean_and_invalid": Example(
+        (Array("z", "int32", 1, "np.zeros(1)"),), _WRITTEN, _WRITTEN[1], "z[0] == 3"
+    ),
+    "data_sync_barrier": _aside("asc.data_sync_barrier(asc.MemDsbT.ALL)"),
+}
+
 CORES = {
     "sync_all": _between("asc.sync_all()", (*_STORE, "asc.sync_all()"), "MIX_AIV_1_0", 2),
     "cross_core_set_flag": _between(_HAND_OVER[1].strip(), _HAND_OVER, "MIX_AIC_1_2", 1),
     "cross_core_wait_flag": _between(_HAND_OVER[3].strip(), _HAND_OVER, "MIX_AIC_1_2", 1),
 }
 
-SYSTEM: dict[str, Example] = {**NUMBERS, **DEBUGGING, **CORES}
+SYSTEM: dict[str, Example] = {**NUMBERS, **DEBUGGING, **MEMORY, **CORES}
 """By name."""

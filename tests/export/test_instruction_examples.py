@@ -33,7 +33,8 @@ PYASC_FAILS = {
 """What pyasc 1.1.1 has and cannot translate."""
 
 SEVERAL = {
-    "data_cache_preload", "dump_acc_chk_point", "dump_tensor", "gather_mask", "get_shape_size",
+    "data_cache_clean_and_invalid", "data_cache_preload", "data_sync_barrier", "dump_acc_chk_point", "dump_tensor",
+    "gather_mask", "get_shape_size",
     "get_store_atomic_config", "get_sys_workspace", "get_tpipe_ptr", "reduce_sum", "set_sys_workspace", "sort",
     "trans_data_to_5hd",
 }  # fmt: skip
