@@ -106,7 +106,7 @@ _HAND_OVER = (
 
 _WRITTEN = (
     "z_gm.set_value(0, 3)",
-    "asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, asc.DcciDst.CACHELINE_OUT, z_gm)",
+    "asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, z_gm, asc.DcciDst.CACHELINE_OUT)",
 )
 
 MEMORY = {
