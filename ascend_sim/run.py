@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ascend_sim.report.diff import Difference
     from ascend_sim.report.ledger import Ledger
     from ascend_sim.trace import Log
+    from ascend_sim.what_if import WhatIf
 
 
 class Outputs(list[Any]):
@@ -150,11 +151,25 @@ class Run:
 
         Raises UnsupportedError where that depends on what the kernel itself computed, by the line.
         """
-        from ascend_sim.recording import Recording, record_run  # noqa: PLC0415  made on demand
+        from ascend_sim.ideals import note_frees  # noqa: PLC0415  made on demand
+        from ascend_sim.recording import Recording, record_run  # noqa: PLC0415
 
         if self.folder is not None and (self.folder / "recording.bin").is_file():
             return Recording.load(self.folder / "recording.bin")
-        return record_run(self)
+        recording = record_run(self)
+        note_frees(recording, self.log)
+        return recording
+
+    def what_if(self, ideal: Iterable[str] | None = None, *, pairs: bool = True) -> WhatIf:
+        """Return what the run would gain with resources ideal, simulated again: see `ascend_sim.what_if`.
+
+        `ideal` are names of `ascend_sim.ideals.IDEALS`, `a+b` for two together; all that matter where None, and the
+        pairs of them that help only together. Raises ConfigError for an unknown name, UnsupportedError where
+        the kernel cannot be replayed.
+        """
+        from ascend_sim.what_if import what_if  # noqa: PLC0415  made on demand
+
+        return what_if(self, ideal, pairs=pairs)
 
     def diff(self, other: Run) -> Difference:
         """Return where another run differs from this one, by pipe, line and cause."""

@@ -1,4 +1,4 @@
-"""The commands that read saved runs: `report`, `explain`, `diff`."""
+"""The commands that look into runs: `report`, `explain`, `diff`, `what-if`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ascend_sim.chip_file import nearest
-from ascend_sim.cli.app import _exit, app
+from ascend_sim.cli.app import (
+    Arguments,
+    ChipOption,
+    CoresOption,
+    KernelOption,
+    L2Option,
+    SeedOption,
+    SetOption,
+    TargetCommand,
+    _exit,
+    _request,
+    _simulate,
+    app,
+)
 from ascend_sim.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -160,5 +173,76 @@ def diff(
         for text in failed:
             print(f"ascend-sim: the gate failed: {text}", file=sys.stderr)
         return 5 if failed else 0
+
+    _exit(work)
+
+
+@app.command(name="what-if", cls=TargetCommand)
+def what_if(
+    ctx: typer.Context,
+    target: Annotated[
+        str, typer.Argument(metavar="RUN|OP_OR_FILE", help="A run's folder, an operator, a file.")
+    ],
+    arguments: Arguments = None,
+    ideal: Annotated[
+        str | None,
+        typer.Option(
+            "--ideal", metavar="NAME,NAME+NAME",
+            help="What to make ideal: mte2, sync, buffer, ...; a+b for two together. Default all that matter.",
+        ),
+    ] = None,
+    chip: ChipOption = None,
+    set_: SetOption = None,
+    seed: SeedOption = None,
+    cores: CoresOption = None,
+    l2: L2Option = None,
+    kernel: KernelOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Simulate again with a resource ideal: what would help, and by how much.
+
+    Of a run's folder, the table is kept there as what_if.json.
+    """
+    from rich.console import Console
+
+    from ascend_sim.cli.show import working
+    from ascend_sim.report.folder import write_json
+    from ascend_sim.report.text_what_if import print_what_if
+
+    def work() -> int:
+        names = [name for name in (ideal or "").split(",") if name.strip()] or None
+        folder = Path(target) if Path(target).is_dir() else None
+        if folder is not None:
+            run = load(folder)
+        else:
+            request = _request(
+                ctx,
+                target,
+                arguments,
+                chip,
+                set_,
+                seed,
+                cores,
+                "off",
+                "off",
+                l2,
+                None,
+                None,
+                kernel,
+            )
+            outcome = _simulate(request)
+            if outcome.run is None:
+                raise ConfigError(f"{target} did not run: {outcome.error}")
+            run = outcome.run
+        with working(quiet_output=as_json, own_output=False):
+            found = run.what_if(names).as_dict()
+        if folder is not None and names is None:
+            with (folder / "what_if.json").open("w", encoding="utf-8") as stream:
+                write_json(found, stream)
+        if as_json:
+            write_json(found, sys.stdout)
+        else:
+            print_what_if(found, Console())
+        return 0
 
     _exit(work)

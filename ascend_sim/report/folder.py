@@ -29,6 +29,8 @@ FILES = (
     "summary.json", "trace.json", "trace.perfetto.json", "instructions.csv", "pipes.csv", "stalls.csv",
     "findings.json", "critical_path.csv", "events.npz", "recording.bin",
 )  # fmt: skip
+LATER = ("what_if.json",)
+"""Files that other commands put into a run's folder."""
 _RUNS = "runs"
 
 
@@ -115,7 +117,7 @@ def check_replaceable(target: Path) -> None:
             f"--out {target} exists and is no run folder (it has no summary.json of a run): nothing was "
             "overwritten; name a new directory or an old run's folder"
         )
-    foreign = sorted(name for name in names if name not in FILES)
+    foreign = sorted(name for name in names if name not in (*FILES, *LATER))
     if foreign:
         raise ConfigError(
             f"--out {target} is a run folder that also holds {', '.join(foreign[:3])}: it is not replaced, "

@@ -75,3 +75,19 @@ def test_a_diff_gates(two_runs) -> None:
     assert "total went from" in failed.err
     assert two_runs("diff", worse, better, "--fail-on", "total:+0.1%").code == 0
     assert "| pipe | line |" in two_runs("diff", "one", "two", "--markdown").out
+
+
+def test_what_if_of_a_saved_run_and_of_an_operator(two_runs) -> None:
+    saved = json.loads(two_runs("what-if", "one", "--json").out)
+    with open("one/what_if.json", encoding="utf-8") as stream:  # noqa: PTH123
+        assert json.load(stream) == saved
+    assert saved["ideals"][0]["gain"] > 0
+    words = ("what-if", "rope_grad", "--seq", "192", "--hidden", "128", "--ideal", "mte2,buffer")
+    found = json.loads(two_runs(*words, "--json").out)
+    alike = {tuple(row["ideal"]): row["gain"] for row in saved["ideals"]}
+    assert {("mte2",), ("buffer",)} == {tuple(row["ideal"]) for row in found["ideals"]}
+    assert all(row["gain"] == alike[tuple(row["ideal"])] for row in found["ideals"])
+    assert "With one resource ideal" in two_runs(*words).out
+    assert "did you mean 'mte2'" in two_runs("what-if", "one", "--ideal", "mte").err
+    # A folder with the table may be replaced by a new run.
+    assert two_runs(*RUN, "--out", "one").code == 0
