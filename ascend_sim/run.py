@@ -182,9 +182,10 @@ class Run:
 
         Raises `ConfigError` for a line on which the run did nothing.
         """
+        from ascend_sim.chip_file import nearest  # noqa: PLC0415
         from ascend_sim.report.explain import explain_line  # noqa: PLC0415
 
-        return explain_line(self, line)
+        return explain_line(self, line, nearest)
 
     @cached_property
     def sources(self) -> dict[str, str]:

@@ -96,10 +96,8 @@ def explain(
             raise ConfigError(
                 "explain --line needs the folder of a run: explain runs/add-1 --line add.py:16"
             )
-        from ascend_sim.report.explain import explain_line
-
         assert line is not None
-        _show(explain_line(load(folder), line), as_json=as_json)
+        _show(load(folder).explain(line), as_json=as_json)
         return 0
 
     _exit(work)

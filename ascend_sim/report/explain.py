@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError
 from ascend_sim.report.critical_path import CriticalPath
 from ascend_sim.report.ledger import Ledger
@@ -16,6 +15,10 @@ from ascend_sim.report.slack import slack
 from ascend_sim.report.stalls import stall_table
 from ascend_sim.trace import Kind
 from isa.types import Pipe
+
+
+Suggest = Callable[[str, Iterable[str]], str]
+"""Says which of some names is meant by another one: "; did you mean 'x'?", or nothing."""
 
 
 class Explainable(Protocol):
@@ -58,7 +61,7 @@ _WHY = {
 }
 
 
-def explain_line(run: Explainable, place: str) -> dict[str, Any]:
+def explain_line(run: Explainable, place: str, nearest: Suggest) -> dict[str, Any]:
     """Return what there is to say of a line `FILE:N`: figures, and `text`, sentences made of them.
 
     Raises `ConfigError` for a line on which the run did nothing, with the lines that there are.
@@ -67,7 +70,7 @@ def explain_line(run: Explainable, place: str) -> dict[str, Any]:
         run.ledger,
         ("line", "pipe", "cause", "sub_cause", "name", "set_pipe", "set_line", "late"),
     )
-    line = _find(place, rows)
+    line = _find(place, rows, nearest)
     own = [row for row in rows if row["line"] == line]
     counts = _counts(run, line)
     path = _on_path(run, line)
@@ -91,7 +94,7 @@ def explain_line(run: Explainable, place: str) -> dict[str, Any]:
     }
 
 
-def _find(place: str, rows: list[dict[str, Any]]) -> str:
+def _find(place: str, rows: list[dict[str, Any]], nearest: Suggest) -> str:
     lines = sorted({row["line"] for row in rows if row["line"]})
     file, _, number = place.rpartition(":")
     if not number.isdigit():

@@ -88,6 +88,6 @@ def test_what_if_of_a_saved_run_and_of_an_operator(two_runs) -> None:
     assert {("mte2",), ("buffer",)} == {tuple(row["ideal"]) for row in found["ideals"]}
     assert all(row["gain"] == alike[tuple(row["ideal"])] for row in found["ideals"])
     assert "With one resource ideal" in two_runs(*words).out
-    assert "did you mean 'mte2'" in two_runs("what-if", "one", "--ideal", "mte").err
+    assert "did you mean 'mte2'" in two_runs("what-if", "one", "--ideal", "mte22").err
     # A folder with the table may be replaced by a new run.
     assert two_runs(*RUN, "--out", "one").code == 0
