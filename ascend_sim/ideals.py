@@ -22,7 +22,6 @@ PLENTY = 1000
 """How many times what a chip has stands for more than anything can use."""
 
 _FIRST_FLAG = 1 << 20  # flags of queues with one more buffer: none of the kernel's own
-_FREES = "frees"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,7 @@ def note_frees(recording: Recording, log: Log) -> None:
                     queue = queues.setdefault(label, len(queues))
                     rows.append((row - first, item.partner.index - first, queue))
             frees.append(rows)
-    recording.extra[_FREES] = frees
+    recording.frees = frees
 
 
 def _one_more_buffer(recording: Recording) -> Recording:
@@ -186,7 +185,7 @@ def _one_more_buffer(recording: Recording) -> Recording:
         return known[step]
 
     parts: list[Part] = []
-    for part, rows in zip(recording.parts, recording.extra.get(_FREES, []), strict=True):
+    for part, rows in zip(recording.parts, recording.frees, strict=True):
         own = part.steps.copy()
         keep = np.ones(len(own), bool)
         met: set[int] = set()

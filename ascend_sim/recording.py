@@ -14,7 +14,7 @@ import copy
 import os
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,7 +117,8 @@ class Recording:
     """A recorded kernel. `parts` has one entry for each block and core; `blocks` and the arguments are fixed.
 
     `needs` says how many bytes of each on-chip memory the kernel uses, `reserved` how many of them its TPipe hands
-    out; a chip that has less is refused.
+    out; a chip that has less is refused. `frees` says for each part which sets of a queue's free event were waited for
+    (see `ascend_sim.ideals`).
     """
 
     op: str
@@ -131,6 +132,7 @@ class Recording:
     parts: list[Part]
     needs: dict[str, int]
     reserved: dict[str, int]
+    frees: list[list[tuple[int, int, int]]] = field(default_factory=list)
 
     @property
     def items(self) -> int:

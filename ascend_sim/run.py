@@ -157,7 +157,8 @@ class Run:
         if self.folder is not None and (self.folder / "recording.bin").is_file():
             return Recording.load(self.folder / "recording.bin")
         recording = record_run(self)
-        note_frees(recording, self.log)
+        if not recording.frees:
+            note_frees(recording, self.log)
         return recording
 
     def what_if(self, ideal: Iterable[str] | None = None, *, pairs: bool = True) -> WhatIf:

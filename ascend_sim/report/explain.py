@@ -16,7 +16,6 @@ from ascend_sim.report.stalls import stall_table
 from ascend_sim.trace import Kind
 from isa.types import Pipe
 
-
 Suggest = Callable[[str, Iterable[str]], str]
 """Says which of some names is meant by another one: "; did you mean 'x'?", or nothing."""
 
