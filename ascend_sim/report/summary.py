@@ -13,16 +13,16 @@ from typing import Any
 from ascend_sim.config import Chip
 from ascend_sim.errors import Finding
 from ascend_sim.report.advice import advise, gather_facts
+from ascend_sim.report.bounds import gm_work, lower_bound, roofline
 from ascend_sim.report.ledger import (
     Ledger,
-    Totals,
     build_ledger,
     overlap_cycles,
     pipe_totals,
     stall_totals,
 )
 from ascend_sim.report.names import short_path
-from ascend_sim.report.traffic import Tally, first_read_bytes, tally
+from ascend_sim.report.traffic import tally
 from ascend_sim.trace import Log
 
 SCHEMA_VERSION = 1
@@ -52,7 +52,8 @@ def build_summary(
     totals = pipe_totals(log, ledger)
     whole, phases = tally(ledger)
     l2_start = extra.get("l2_start") or extra.get("options", {}).get("l2_start", "cold")
-    gm = gm_work(log, chip, whole, cold=l2_start != "warm")
+    cold = l2_start != "warm"
+    gm = gm_work(ledger, chip, whole, cold=cold)
     known = {
         "schema_version": SCHEMA_VERSION,
         "op": extra.get("op", ""),
@@ -70,7 +71,8 @@ def build_summary(
         },
         "stalls": stall_totals(totals),
         "overlap": overlap_cycles(ledger),
-        "bound": lower_bound(log, totals, gm),
+        "bound": lower_bound(ledger, totals, gm),
+        "roofline": roofline(ledger, chip, whole, totals, cold=cold),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
         "advice": advise(
             totals, log.cycles, log.launch_cycles, gather_facts(ledger, max(gm.values()))
@@ -85,51 +87,6 @@ def finding_entry(finding: Finding, keys: Sequence[str]) -> dict[str, Any]:
     entry["file"] = short_path(finding.file)
     entry["bytes"] = list(finding.bytes) if finding.bytes is not None else None
     return entry
-
-
-def lower_bound(log: Log, totals: Totals, gm: Mapping[str, int]) -> dict[str, str | int]:
-    """Return the time that no reordering of this run's work can beat, and what sets it.
-
-    A core begins when the launch has reached it, and the end of the launch comes after the last core's
-    end: both are certain. Between them lies the longest of: what a pipe has to do, and what the bytes
-    need of the shared memory (`gm_work`). `limit` is `gm`,
-    `hbm` or the pipe (`core0.aiv0.MTE2`); `launch` where that is the larger part, `none` without a core.
-    """
-    if not log.cores:
-        return {"limit": "none", "lower_bound_cycles": 0}
-    end_cost = log.cycles - max(
-        (core.end for core in log.cores if core.end > 0), default=log.cycles
-    )
-    begin = {core.name: core.start for core in log.cores}
-    work = {
-        f"{core}.{pipe}": (begin[core], entry["busy"])
-        for core, pipes in totals.items()
-        for pipe, entry in pipes.items()
-    }
-    first = min(begin.values())
-    work |= {name: (first, cycles) for name, cycles in gm.items()}
-    limit = max(work, key=lambda name: sum(work[name]))
-    start, busy = work[limit]
-    bound = min(start + busy + end_cost, log.cycles)
-    return {
-        "limit": limit if busy > start + end_cost else "launch",
-        "lower_bound_cycles": bound,
-    }
-
-
-def gm_work(log: Log, chip: Chip, whole: Tally, *, cold: bool) -> dict[str, int]:
-    """Return the cycles that a run's bytes need at least, by server.
-
-    `gm`: all bytes over the best rate that L2 has; `hbm`, with a cold L2: the bytes that HBM has to give at
-    least once.
-    """
-    mixed = max(chip.l2.read_gbps, chip.l2.mixed_gbps)
-    loads = whole.gm_read / chip.bytes_per_cycle(chip.l2.read_gbps)
-    both = (whole.gm_read + whole.gm_write) / chip.bytes_per_cycle(mixed)
-    work = {"gm": int(max(loads, both))}
-    if cold:
-        work["hbm"] = int(first_read_bytes(log) / chip.bytes_per_cycle(chip.hbm.gbps))
-    return work
 
 
 def plain(value: Any) -> Any:

@@ -124,6 +124,7 @@ def check_run(run: Run) -> None:
     check_tiling(run.log)
     check_order(run.log)
     check_path(run)
+    check_bounds(run)
 
 
 def check_tiling(log: Log) -> None:
@@ -149,13 +150,23 @@ def check_path(run: Run) -> None:
         assert step.start == position < step.end
         position = step.end
     assert position == run.cycles
-    if run.findings and run.exit_code in (3, 4):
+    if run.origin is None:
         return  # cut short: what was under way has no end of its own
     spare = slack(run.ledger, run.chip)
     assert all(int(one.min(initial=0)) >= 0 for one in spare)
     for step in path.steps:
         if step.what in (WORK, MOVE, WAY, SET):
             assert spare[step.core][step.row] == 0, (step, run.log.cores[step.core].items[step.row])
+
+
+def check_bounds(run: Run) -> None:
+    """No bound is above what the simulation took."""
+    if run.origin is None:
+        return  # cut short: not all of the work was done
+    found = run.summary["roofline"]
+    assert all(roof["cycles"] <= found["kernel_cycles"] + 1 for roof in found["roofs"]), found
+    assert found["operator"]["lower_bound_cycles"] <= run.cycles
+    assert run.summary["bound"]["lower_bound_cycles"] <= run.cycles
 
 
 def check_order(log: Log) -> None:

@@ -23,7 +23,7 @@ EXTRA = {"op": "add", "block_dim": 1, "l2_start": "cold"}
 KEYS = [
     "schema_version", "op", "chip", "block_dim", "cycles", "launch_cycles", "time_us", "l2_start",
     "numerics", "pipes", "instructions", "items", "work", "bytes", "phases", "stalls", "overlap", "bound",
-    "findings", "advice",
+    "roofline", "findings", "advice",
 ]  # fmt: skip
 
 
@@ -157,3 +157,32 @@ def test_numerics_become_plain_numbers() -> None:
         "adjoint": {"max_abs_error": 1.5},
     }  # fmt: skip
     assert list(summary)[-1] == "seed"
+
+
+def test_every_roof_is_below_the_run_and_the_nearest_comes_first() -> None:
+    summary = build_summary(add_log(), TOY, [], None, EXTRA)
+    found = summary["roofline"]
+    needs = {roof["name"]: roof["cycles"] for roof in found["roofs"]}
+    # 8192 bytes in at 64 a cycle, 4096 out at 64; all 12288 at L2's 1000 bytes a cycle; 16 repeats of V.
+    assert needs["GM to UB, one core"] == 128
+    assert needs["UB to GM, one core"] == 64
+    assert needs["L2 reads and writes"] == 12.288
+    assert needs["vector unit, one core"] == 16
+    assert needs["scalar unit, one core"] == 300
+    assert found["nearest"] == "scalar unit, one core"
+    assert found["kernel_cycles"] == 310
+    assert found["distance"] == round(310 / 300, 6)
+    assert found["point"] == [round(16 / 12288, 9), round(16 / 310, 6)]
+    assert list(needs.values()) == sorted(needs.values(), reverse=True)
+
+
+def test_no_kernel_of_the_operator_beats_one_that_moves_each_byte_once() -> None:
+    x, y = object(), object()
+    call = SimpleNamespace(reads=(access(0, 8000, x),), writes=(access(0, 8000, None, Space.UB),))
+    store = SimpleNamespace(reads=(access(0, 8000, None, Space.UB),), writes=(access(0, 3000, y),))
+    log = moves(call, call, store)
+    found = build_summary(log, TOY, [], None, EXTRA)["roofline"]["operator"]
+    # 8000 bytes from HBM at 500 a cycle; the toy chip launches for nothing.
+    assert found == {"limit": "hbm", "lower_bound_cycles": 16}
+    warm = build_summary(log, TOY, [], None, {**EXTRA, "l2_start": "warm"})["roofline"]["operator"]
+    assert warm == {"limit": "l2", "lower_bound_cycles": 11}  # 11000 bytes through L2
