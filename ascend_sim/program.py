@@ -265,6 +265,8 @@ class Program:
     def _append(self, item: Item) -> None:
         if self.order is not None:
             self.order.issue(item)
+        if self.auto is not None:
+            self.auto.see(item)
         items = self._items
         items.append(item)
         if len(items) >= AHEAD:
@@ -467,8 +469,6 @@ class Program:
     def pipe_barrier(self, pipe: Pipe | None) -> None:
         """Queue a barrier of one pipe, or stop the scalar unit until all pipes are empty."""
         site = self.site()
-        if self.auto is not None:
-            self.auto.barrier(pipe)
         if pipe is None:
             item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", site)
             item.cause = Cause.BARRIER
@@ -482,8 +482,6 @@ class Program:
         item.cause = Cause.BARRIER
         if pipes is not None:
             item.flag = sum(1 << pipe for pipe in pipes)
-        elif self.auto is not None:
-            self.auto.barrier(None)
         self._append(item)
 
     def _barrier(self, pipe: Pipe, site: int, *, inserted: bool = False) -> None:
