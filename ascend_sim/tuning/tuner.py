@@ -72,7 +72,7 @@ def tune_space(
     """
     _check(objectives, budget)
     check_task(task, space)
-    limit = budget if budget is not None else max(10, round(0.3 * len(space)))
+    limit = budget if budget is not None else max(10, int(0.3 * len(space)))
     folder = Path(out) if out is not None else _folder(task, space)
     about = {**identity(task, space), "objectives": list(objectives)}
     with Store(folder, about) as store, team(task, workers, scheduler, len(space)) as hands:
