@@ -48,6 +48,10 @@ _ADVICE_ON_WORDS = (
     ("Only for-loops with range", "loop over range or asc.static_range"),
     ("Only simple comparison", "write `(a < b) and (b < c)`"),
     ("Chained boolean operators", "group pairs: `(a and b) and c`"),
+    (
+        "issubclass() arg 1 must be a class",
+        "leave out `from __future__ import annotations`: pyasc needs the annotations themselves, not their text",
+    ),
     ("computes a while loop's condition", "use a for loop over range, with an `if` in it"),
     (
         "drops what is given to MmadParams",
@@ -171,6 +175,9 @@ def _advice(said: str, construct: str) -> str:
             f"asc.{unknown[1]} is an addition of this simulator (docs/language.md lists them): pyasc does not "
             "have it"
         )
+    no_type = re.search(r"Unsupported DataType name: (\w+)", said)
+    if no_type:
+        return f"pyasc has no element type {no_type[1]}: launch the kernel on another, float16 or float32 for example"
     if construct in ADVICE and "syntax is not supported" in said:
         return f"Instead: {ADVICE[construct]}"
     for words, advice in _ADVICE_ON_WORDS:

@@ -113,7 +113,7 @@ def describe(parameter: str, value: Any) -> Value:
         inner = {k: describe(f"{parameter}.{k}", v) for k, v in fields.items() if k[0] != "_"}
         return {"kind": "struct", "type": type(value).__name__, "value": inner}
     raise ConfigError(
-        f"argument {parameter} is a {type(value).__name__}, which pyasc cannot be given"
+        f"argument {parameter} is of type {type(value).__name__}, which pyasc cannot be given"
     )
 
 

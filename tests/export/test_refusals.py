@@ -51,6 +51,8 @@ CONSTRUCTS: list[tuple[str, list[str]]] = [
     ("    try:\n        pass\n    except Exception:\n        pass", ["k.py:7: ", "Try", "with `if`"]),
     ("    f = lambda a: a", ["k.py:7: ", "Lambda", "@asc.jit"]),
     ("    a = [i for i in range(3)]", ["k.py:7: ", "ListComp", "static_range"]),
+    ("    asc.LocalTensor(asc.DataType('bfloat16'), asc.TPosition.VECIN, 0, 16).get_value(0)",
+     ["k.py:7: ", "Unsupported DataType name: bfloat16", "pyasc has no element type bfloat16"]),
     ("    if 0 < n < 3:\n        pass", ["k.py:7: ", "simple comparison", "(a < b) and (b < c)"]),
     ("    asc.muls(1, 2, asc.bfloat16)", ["k.py:7: ", "bfloat16", "an addition of this simulator"]),
     ("    m = 0\n    for i in range(n):\n        m = m * 1.5", ["k.py:8: ", "different type", "start it with"]),
@@ -213,5 +215,7 @@ def test_export_of_nothing_and_into_a_directory(
 
 
 def test_an_argument_that_pyasc_cannot_be_given() -> None:
-    with pytest.raises(ConfigError, match="argument f is a function, which pyasc cannot be given"):
+    with pytest.raises(
+        ConfigError, match="argument f is of type function, which pyasc cannot be given"
+    ):
         describe("f", test_an_argument_that_pyasc_cannot_be_given)
