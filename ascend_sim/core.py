@@ -17,6 +17,7 @@ from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.data_cache import DataCache
 from ascend_sim.mailbox import MAIL_KEY, Mailbox
 from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
+from ascend_sim.soft_flags import SOFT
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
 from ascend_sim.unit_flags import UnitFlags, UnitMap
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
@@ -164,6 +165,8 @@ class Core:
 
     def flag(self, item: Item) -> Flag:
         """Return the flag of a set or a wait, lowered if nobody used it yet."""
+        if item.mode == SOFT:
+            return self.cross.soft.flag(item.flag)
         flags = self.flags if item.event is not None else self.cross_flags
         flag = flags.get(item.flag)
         if flag is None:
@@ -311,15 +314,21 @@ class Core:
         if item.flag == MAIL_KEY:
             return self._wait_for_message(item)
         flag = self.flag(item)
+        soft = item.mode == SOFT
         if not flag.tokens:
-            flag.waiter = self
+            if soft:
+                self.cross.soft.sleep(item.flag, self)
+            else:
+                flag.waiter = self
             self.waiting_flag = item
             return False
         self.waiting_flag = None
-        if item.event is None and len(flag.tokens) > self.cross.limit:
+        if item.event is None and not soft and len(flag.tokens) > self.cross.limit:
             self.cross.check_counter(self, item, flag.tokens)
         visible, item.partner = flag.tokens.popleft()
         event = item.event.name if item.event is not None else f"id {item.event_id}"
+        if soft:
+            event = item.partner.call.text
         self._stall(visible, item.cause, item, f"{item.partner.name} {event}")
         item.start = item.accept = item.end = self.time
         return True

@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ascend_sim.mailbox import DIRECT
+from ascend_sim.soft_flags import SOFT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ascend_sim.core import Core
     from ascend_sim.hazards import Order
     from ascend_sim.session import Session
+    from ascend_sim.soft_flags import Key, SoftSet
     from ascend_sim.trace import Item
 
 Row = tuple[int, ...]
@@ -45,7 +47,9 @@ class CoreOrder:
         self._session = session
         self._sets: dict[tuple[int, int, int, object], dict[int, deque[Epoch]]] = {}
         self._arrived: dict[tuple[int, int], deque[Epoch]] = {}
+        self._rounds: dict[Key, dict[int, deque[Epoch]]] = {}
         self._woken: list[Order] = []
+        self._asleep: dict[int, list[Order]] = {}  # by what they wait for, of sets through GM
         self._waking = False
 
     def set(self, core: Core, item: Item, unit: int, row: Sequence[int], epoch: Epoch) -> None:
@@ -56,7 +60,12 @@ class CoreOrder:
         if mode == DIRECT:
             self.deliver([self._session.cores[item.call.receiver]], flag_id, knows)
             return
+        if mode == SOFT:
+            self._set_soft(item.call, knows)
+            return
         senders = cross.senders(core, mode)
+        if mode == 0 and self._session.not_started():
+            return
         if len(senders) > 1:
             group = -1 if mode == 0 else core.cluster
             sets = self._sets.setdefault((mode, flag_id, group, core.kind), {})
@@ -73,16 +82,38 @@ class CoreOrder:
             program = receiver.program
             if program is not None and program.order is not None:
                 self._woken.append(program.order)
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._waking:  # else whoever is at it gets to them
             self._waking = True
             while self._woken:
                 self._woken.pop().go_on()
             self._waking = False
 
-    def wait(self, core: Core, key: int) -> Epoch | None:
-        """Return what the next wait for a flag learns, None where its set has not been followed yet."""
-        arrived = self._arrived.get((core.index, key))
-        return arrived.popleft() if arrived else None
+    def _set_soft(self, soft: SoftSet, knows: Epoch) -> None:
+        """Take a set through GM; whoever waits for what it completes learns it."""
+        sets = self._rounds.setdefault(soft.group, {})
+        sets.setdefault(soft.index, deque()).append(knows)
+        if any(not sets.get(member) for member in range(soft.count)):
+            return
+        knows = join([sets[member].popleft() for member in range(soft.count)])
+        for member in range(soft.count):
+            number = self._session.soft.number((soft.group, member))
+            self._arrived.setdefault((-1, number), deque()).append(knows)
+            self._woken += self._asleep.pop(number, ())
+        self._wake()
+
+    def wait(self, order: Order, core: Core, item: Item) -> Epoch | None:
+        """Return what a wait learns, None where its set has not been followed yet: then the order is woken later."""
+        soft = item.mode == SOFT
+        key = (-1, item.flag) if soft else (core.index, item.event_id)
+        arrived = self._arrived.get(key)
+        if arrived:
+            return arrived.popleft()
+        if soft:
+            self._asleep.setdefault(item.flag, []).append(order)
+        return None
 
 
 def join(epochs: Sequence[Epoch]) -> Epoch:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ascend_sim.cost import whole
 from ascend_sim.mailbox import DIRECT, FIRST_KEY, delivery_cycles
+from ascend_sim.soft_flags import SOFT
 from isa.types import CoreKind
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class CrossFlags:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.soft = session.soft
         chip = session.chip
         self._latency = whole(chip.sync.cross_core)
         self._delivery = delivery_cycles(chip)
@@ -89,6 +91,9 @@ class CrossFlags:
         if mode == DIRECT:
             self._to_one(item, time)
             return
+        if mode == SOFT:
+            self.soft.fire(item, time)
+            return
         group = -1 if mode == 0 else core.cluster
         sets = self._sets.setdefault((mode, flag_id, group, core.kind), {})
         mine = sets.setdefault(core.index, [])
@@ -96,6 +101,8 @@ class CrossFlags:
         round_number = len(mine)
         senders = self.senders(core, mode)
         arrivals = []
+        if mode == 0 and self._session.not_started():
+            return  # those blocks belong to the round, and nobody makes room for them
         for sender in senders:
             theirs = sets.get(sender.index, [])
             if len(theirs) < round_number:

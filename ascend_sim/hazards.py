@@ -136,7 +136,7 @@ class Order:
     def _learn(self, item: Item) -> bool:
         """Learn what a wait for a flag of another core says; return False where that is not known yet."""
         program = self._program
-        came = self._cores.wait(program.core, item.event_id)
+        came = self._cores.wait(self, program.core, item)
         if came is None:
             return False
         now = self._epochs[-1]
@@ -315,7 +315,7 @@ class Order:
             logs = self._logs[place] = {}
         known = lane.known
         number = lane.count
-        if place >= GM_PLACE:
+        if place >= GM_PLACE and not item.polls:
             epoch = self._epochs[known[_EPOCH]]
             line = self._line
             knows = known[_S] if line is None else known

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ascend_sim.errors import Finding
 from ascend_sim.mailbox import MAIL_KEY
+from ascend_sim.soft_flags import SOFT
 from ascend_sim.trace import Item, Kind, Site
 from ascend_sim.unit_flags import FINISH, is_flagged
 from isa.types import Pipe, Space
@@ -200,6 +201,9 @@ def _silent(core: Core) -> str:
 def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
     if item.flag == MAIL_KEY:
         return f"waits at {place(sites[item.site])} for a message: {_silent(core)}"
+    if item.kind is Kind.WAIT_FLAG and item.mode == SOFT:
+        missing = core.cross.soft.missing(item.flag)
+        return f"{item.name} waits at {place(sites[item.site])} for {missing}"
     if item.kind is Kind.WAIT_FLAG and item.event is None:
         return (
             f"waits at {place(sites[item.site])} for cross-core flag {item.event_id}: "

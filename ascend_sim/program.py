@@ -23,7 +23,9 @@ from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.hazards import Order
 from ascend_sim.placement import task_ratio
+from ascend_sim.soft_flags import SOFT, SoftSet
 from ascend_sim.trace import Cause, Item, Kind
+from isa.access import contiguous
 from isa.atomic import as_atomic
 from isa.instruction import Call
 from isa.stream import Registers, current
@@ -142,6 +144,7 @@ class Program:
         self._frame: FrameType | None = None  # the kernel's function that issued last
         self._places: dict[int, int] = {}  # its call sites by instruction offset
         self._raised: dict[int, int] = {}  # sets less waits of the kernel's own flags, as issued
+        self.polling = False  # whether instructions read words that others may be storing meanwhile
         self.failure: BaseException | None = None
         self.freed: dict[
             int, int
@@ -341,6 +344,8 @@ class Program:
             item.phase = self.phase
         self._log.append(item)
         item.call = call
+        if self.polling:
+            item.polls = True
         if call.bytes:
             item.bytes = call.bytes
         if call.work:
@@ -679,6 +684,29 @@ class Program:
         item = self._new(Pipe.S, Kind.WAIT_FLAG, "cross_core_wait_flag", self.site())
         item.event_id, item.flag, item.cause = flag_id, FIRST_KEY + flag_id, Cause.CROSS_CORE
         self._append(item)
+
+    def soft_set(self, name: str, pipe: Pipe, soft: SoftSet) -> None:
+        """Tell other cores, behind a pipe's earlier work, that a word is in GM."""
+        item = self._new(pipe, Kind.SET_FLAG, name, self.site())
+        item.mode, item.call = SOFT, soft
+        self._append(item)
+
+    def soft_wait(self, name: str, key: tuple[Any, ...], text: str) -> None:
+        """Stop the scalar unit until a word has come that other cores store in GM; `text` names it for messages."""
+        item = self._new(Pipe.S, Kind.WAIT_FLAG, name, self.site())
+        item.mode, item.cause = SOFT, Cause.CROSS_CORE
+        item.flag = self.session.soft.number(key, text)
+        self._append(item)
+
+    def look(self, tensor: LocalTensor, tell: Callable[[Any], None]) -> None:
+        """Hand the values of a tensor to `tell` when the scalar unit gets here; no time passes, nothing is logged."""
+        access = contiguous(tensor, 1)
+
+        def look(core: Core) -> None:
+            if core.numerics:
+                tell(access.view(core.bytes(access)))
+
+        self._scalar(ScalarCall("look", lambda _: 0, look), log=False)
 
     # ---- event ids --------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from ascend_sim.gm import GlobalMemory
 from ascend_sim.output import Output
 from ascend_sim.placement import KernelType, seats
 from ascend_sim.program import Program
+from ascend_sim.soft_flags import SoftFlags
 from ascend_sim.trace import CoreLog, Item, Log, Site
 from ascend_sim.unit_flags import UnitMap
 from isa.tensor import Owner
@@ -113,6 +114,7 @@ class Session:
         self._body: Callable[[int], Callable[[], None]] = lambda _: lambda: None
         self._done = 0
         self._ended: dict[int, list[Core]] = {}
+        self.soft = SoftFlags(self)
         self.cross = CrossFlags(self)
         self.core_order = CoreOrder(self)
         self.units = UnitMap(chip.fixpipe.unit_flag_granule)
@@ -316,6 +318,10 @@ class Session:
             self._deadlock()
         self._check_counters()
         self.log.cycles = max(core.log.end for core in self.cores) + self._tail_cycles()
+
+    def not_started(self) -> list[int]:
+        """Return the blocks that wait for a core to become free."""
+        return self._queue
 
     def _make_cores(self, place: int) -> list[Core]:
         group = []

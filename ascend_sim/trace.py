@@ -104,6 +104,7 @@ class Item:
     partner: Item | None = None  # of WAIT_FLAG: the set that released it
     cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
     inserted = False  # put in by automatic synchronisation, not by the user
+    polls = False  # reads words that others may be storing meanwhile
 
     def __init__(self, core: int, index: int, pipe: Pipe, kind: Kind, name: str, site: int) -> None:
         self.core = core  # index into Log.cores
@@ -137,7 +138,7 @@ def _name_all_attributes() -> None:
     item = Item(0, 0, Pipe.S, Kind.INSTRUCTION, "", 0)
     for name in (
         "phase", "issue", "head", "start", "accept", "end", "call", "bytes", "work", "event", "event_id", "flag",
-        "cause", "partner", "detailed", "spent", "inserted", "mode", "forget",
+        "cause", "partner", "detailed", "spent", "inserted", "mode", "forget", "polls",
     ):  # fmt: skip
         setattr(item, name, getattr(item, name))
 

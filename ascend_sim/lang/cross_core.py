@@ -14,6 +14,7 @@ from ascend_sim.cross_core import (
     USER_IDS,
 )
 from ascend_sim.lang.queues import program
+from ascend_sim.lang.soft_sync import soft_sync_all
 from ascend_sim.placement import has_cross_core_flags
 from isa.faults import fault
 from isa.types import PIPE_OF_ID, PIPES_OF, CoreKind, Pipe, PipeID
@@ -82,14 +83,30 @@ def cross_core_wait_flag(flag_id: int, mode_id: int = 0, pipe: PipeID = PipeID.P
     stream.cross_wait(flag_id)
 
 
-def sync_all(*args: Any, is_aiv_only: bool = True, **workspace: Any) -> None:
+def sync_all(
+    gm_workspace: Any = None,
+    ub_workspace: Any = None,
+    used_cores: int = 0,
+    is_aiv_only: bool = True,
+) -> None:
     """Wait until every core of the kernel has come here: all vector cores, or with `is_aiv_only` False all cores.
 
-    The form with GM and UB workspaces polls memory on the hardware; it is simulated as the hard barrier.
+    `sync_all(gm_workspace, ub_workspace, used_cores)` does it through GM (a zeroed word of 32 bytes a core), for vector
+    cores, of which it takes the first `used_cores`; without workspaces the hardware does it. `sync_all(False)` is
+    `is_aiv_only` alone.
     """
     stream = program()
-    if len(args) == 1 and isinstance(args[0], bool):
-        is_aiv_only = args[0]
+    if isinstance(gm_workspace, bool):
+        is_aiv_only, gm_workspace = gm_workspace, None
+    if gm_workspace is not None or ub_workspace is not None:
+        if not is_aiv_only:
+            fault(
+                "ILLEGAL_PARAM",
+                "form",
+                "sync_all through GM is for vector cores alone; sync_all(False) without workspaces joins all cores",
+            )
+        soft_sync_all(gm_workspace, ub_workspace, used_cores)
+        return
     stream.pipe_barrier(None)
     if is_aiv_only:
         if stream.core_kind is CoreKind.AIV:

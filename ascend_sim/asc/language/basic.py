@@ -43,6 +43,12 @@ from ascend_sim.lang.scalars import (
     scalar_get_sff_value,
     set_mm_layout_transform,
 )
+from ascend_sim.lang.soft_sync import (
+    ib_set,
+    ib_wait,
+    notify_next_block,
+    wait_pre_block,
+)
 from ascend_sim.lang.sorting import (
     sort,
 )
@@ -291,6 +297,8 @@ __all__ = [
     "get_sys_workspace",
     "get_system_cycle",
     "get_task_ratio",
+    "ib_set",
+    "ib_wait",
     "icache_preload",
     "init_const_value",
     "init_soc_state",
@@ -318,6 +326,7 @@ __all__ = [
     "muls",
     "muls_cast",
     "neg",
+    "notify_next_block",
     "ors",
     "pair_reduce_sum",
     "pipe_barrier",
@@ -379,6 +388,7 @@ __all__ = [
     "trap",
     "truncate",
     "wait_flag",
+    "wait_pre_block",
     "whole_reduce_max",
     "whole_reduce_min",
     "whole_reduce_sum",
