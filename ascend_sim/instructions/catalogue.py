@@ -31,6 +31,10 @@ PIPES = {
     "pipe_barrier": "the pipe that is named; PIPE_ALL stops S",
     "cross_core_set_flag": "the pipe that is named",
     "sync_all": "S, after all pipes",
+    "ib_set": "S, after all pipes; MTE2 and MTE3 for its word",
+    "ib_wait": "S, after all pipes; MTE2 and MTE3 for its word",
+    "notify_next_block": "S, after all pipes; MTE2 and MTE3 for its word",
+    "wait_pre_block": "S, after all pipes; MTE2 for its word",
 }
 """Where an instruction runs whose pipe depends on its operands, or that is no instruction of one pipe."""
 

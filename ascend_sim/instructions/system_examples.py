@@ -122,5 +122,38 @@ CORES = {
     "cross_core_wait_flag": _between(_HAND_OVER[3].strip(), _HAND_OVER, "MIX_AIC_1_2", 1),
 }
 
-SYSTEM: dict[str, Example] = {**NUMBERS, **DEBUGGING, **MEMORY, **CORES}
+_UB = "ub = asc.LocalTensor(asc.int32, asc.TPosition.VECCALC, 1024, 24)"
+_ONE_AFTER_THE_OTHER = (
+    _UB,
+    "asc.wait_pre_block(w_gm, ub)",
+    *_STORE,
+    "asc.notify_next_block(w_gm, ub)",
+)
+_FROM_0_TO_1 = (
+    _UB,
+    "if asc.get_block_idx() == 1:",
+    "    asc.ib_wait(w_gm, ub, 0, 0)",
+    *_STORE,
+    "if asc.get_block_idx() == 0:",
+    "    asc.ib_set(w_gm, ub, 0, 0)",
+)
+
+
+def _through_gm(about: str, body: tuple[str, ...]) -> Example:
+    """Return an example of two vector cores that synchronise by words of GM, which are zero at first."""
+    arrays = (
+        Array("w", "int32", 16, "np.zeros(16)"),
+        Array("z", "float16", 128, "np.zeros(128)"),
+    )
+    return Example(arrays, body, about, "(z == 3).all()", "", 2)
+
+
+WORDS = {
+    "ib_set": _through_gm(_FROM_0_TO_1[-1].strip(), _FROM_0_TO_1),
+    "ib_wait": _through_gm(_FROM_0_TO_1[2].strip(), _FROM_0_TO_1),
+    "wait_pre_block": _through_gm(_ONE_AFTER_THE_OTHER[1], _ONE_AFTER_THE_OTHER),
+    "notify_next_block": _through_gm(_ONE_AFTER_THE_OTHER[-1], _ONE_AFTER_THE_OTHER),
+}
+
+SYSTEM: dict[str, Example] = {**NUMBERS, **DEBUGGING, **MEMORY, **CORES, **WORDS}
 """By name."""
