@@ -17,7 +17,27 @@ from ascend_sim.adv.config import (
     get_special_basic_config,
     get_special_mdl_config,
 )
+from ascend_sim.adv.elementary import (
+    acosh,
+    asinh,
+    atanh,
+    axpy,
+    ceil,
+    cosh,
+    exp,
+    floor,
+    frac,
+    log,
+    power,
+    round,
+    sign,
+    sinh,
+    tanh,
+    trunc,
+    xor,
+)
 from ascend_sim.adv.matmul import Matmul
+from ascend_sim.adv.quant import quant
 from ascend_sim.adv.records import (
     MatmulApiStaticTiling,
     RmsNormTiling,
@@ -25,6 +45,11 @@ from ascend_sim.adv.records import (
     TCubeTiling,
 )
 from ascend_sim.adv.register import register_matmul
+from ascend_sim.adv.rmsnorm import rmsnorm
+from ascend_sim.adv.softmax import softmax
+from ascend_sim.adv.sorting import concat, extract
+from ascend_sim.adv.special import digamma, erf, erfc, lgamma
+from ascend_sim.adv.trigonometry import acos, asin, atan, cos, sin, tan
 
 __all__ = [
     "Matmul",
@@ -39,6 +64,24 @@ __all__ = [
     "RmsNormTiling",
     "SoftmaxTiling",
     "TCubeTiling",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "axpy",
+    "ceil",
+    "concat",
+    "cos",
+    "cosh",
+    "digamma",
+    "erf",
+    "erfc",
+    "exp",
+    "extract",
+    "floor",
+    "frac",
     "get_basic_config",
     "get_ib_share_norm_config",
     "get_matmul_api_tiling",
@@ -47,5 +90,19 @@ __all__ = [
     "get_normal_config",
     "get_special_basic_config",
     "get_special_mdl_config",
+    "lgamma",
+    "log",
+    "power",
+    "quant",
     "register_matmul",
+    "rmsnorm",
+    "round",
+    "sign",
+    "sin",
+    "sinh",
+    "softmax",
+    "tan",
+    "tanh",
+    "trunc",
+    "xor",
 ]

@@ -63,6 +63,10 @@ class TPipe(Buffers):
         """Take `length` bytes of a memory for a library and return their address (an addition to pyasc)."""
         return self._reserve(label, space, 1, -(-length // BLOCK_BYTES) * BLOCK_BYTES)
 
+    def unused(self, space: Space) -> tuple[int, int]:
+        """Return the bytes of a memory, from and to, that nobody has been given (an addition to pyasc)."""
+        return self._used.get(space, 0), self._stream.session.chip.memories[space.name].usable
+
     def extend(self, space: Space, held: tuple[int, int], length: int) -> bool:
         """Make what `reserve` gave at `held` (address, bytes) longer, where nothing stands behind it."""
         if held[0] + held[1] != self._used.get(space):
