@@ -135,6 +135,7 @@ def launch(
         exact=numerics == "exact",
         checks=checks,
         auto_sync=auto_sync,
+        insert_sync=kernel.options.get("insert_sync") if isinstance(kernel, Kernel) else None,
         shuffle=shuffle,
         library=_LIBRARY,
     )

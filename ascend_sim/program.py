@@ -22,6 +22,7 @@ from ascend_sim.cost import cube_cycles, whole
 from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.hazards import Order
+from ascend_sim.insert_sync import InsertSync
 from ascend_sim.placement import task_ratio
 from ascend_sim.soft_flags import SOFT, SoftSet
 from ascend_sim.trace import Cause, Item, Kind
@@ -124,6 +125,7 @@ class Program:
     """One block of a kernel on one core, as a stream."""
 
     has_queues = True
+    own_sync = True
 
     def __init__(
         self, session: Session, core: Core, block: int, body: Callable[[], None], sub_block: int = 0
@@ -159,6 +161,10 @@ class Program:
         self.phase = 0
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
+        self.insert: InsertSync | None = None
+        self.plain: set[int] = set()  # owners of bytes that no queue manages: serials of TBufs
+        if session.insert_sync:
+            self.use_insert_sync()
         pipes = PIPES_OF[core.kind]
         self._works = [  # by event: whether it connects two different pipes of this core
             source in pipes and target in pipes and source is not target
@@ -183,6 +189,10 @@ class Program:
                 close()
             if self.tpipe is not None:
                 self.tpipe.close()
+            elif self.insert is not None:
+                item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", 0)
+                item.cause, item.inserted = Cause.BARRIER, True
+                self._append(item)
         except BaseException as error:
             self.failure = error
             self._scalar(ScalarCall("fault", lambda _: 0, self._fail, phase=PROGRAM), log=False)
@@ -338,6 +348,8 @@ class Program:
             call = as_atomic(call, registers.atomic_operation, registers.atomic_type)
         if self.auto is not None:
             self.auto.before(call, site)
+        if self.insert is not None:
+            self.insert.before(call, site)
         item = Item(self._core_index, self._index, call.pipe, _INSTRUCTION, call.name, site)
         self._index += 1
         if self.phase:
@@ -362,6 +374,8 @@ class Program:
             kind, code, message = call.lint
             self.session.report(kind, code, message, site, self.core.name, call.pipe.name)
         self._append(item)
+        if self.insert is not None:
+            self.insert.after(call, site)
 
     def _use_after_free(self, call: Call, access: Access, site: int) -> None:
         assert access.owner is not None
@@ -499,6 +513,16 @@ class Program:
         """Queue a barrier that automatic synchronisation asks for."""
         self._barrier(pipe, site, inserted=True)
 
+    def use_insert_sync(self) -> None:
+        """Let pyasc's pass order the kernel from here on, unless the kernel's jit says that it does not."""
+        if (
+            self.insert is None
+            and self.core_kind is CoreKind.AIV
+            and self.session.insert_sync is not False
+        ):
+            self.insert = InsertSync(self)
+            self.own_sync = False
+
     # ---- the scalar unit --------------------------------------------------------------------
 
     def _scalar(
@@ -526,6 +550,8 @@ class Program:
     def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
         """Read one element at the simulated time of the access."""
         site = self.site()
+        if self.insert is not None:
+            self.insert.around_scalar(access, site, after=False)
         if self.auto is not None:
             self.auto.before_scalar(access, site, write=False)
         if not self.session.numerics:
@@ -538,7 +564,10 @@ class Program:
             text=f"src:{access.space.name} {access.name}[{access.low}:{access.high}]",
             access=access,
         )
-        return self._scalar(call, site, access)  # type: ignore[no-any-return]
+        value = self._scalar(call, site, access)
+        if self.insert is not None:
+            self.insert.around_scalar(access, site, after=True)
+        return value  # type: ignore[no-any-return]
 
     def _refuse_unknown(
         self, tensor: GlobalTensor | LocalTensor, access: Access, site: int
@@ -554,6 +583,8 @@ class Program:
     ) -> None:
         """Write one element at the simulated time of the access."""
         site = self.site()
+        if self.insert is not None:
+            self.insert.around_scalar(access, site, after=False)
         if self.auto is not None:
             self.auto.before_scalar(access, site, write=True)
         if access.buffer is not None:
@@ -580,6 +611,8 @@ class Program:
             access,
             write=True,
         )
+        if self.insert is not None:
+            self.insert.around_scalar(access, site, after=True)
 
     def preload(self, buffer: Any, offset: int) -> None:
         """Bring a line of GM into the data cache; the scalar unit does not wait for it."""

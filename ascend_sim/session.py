@@ -76,6 +76,7 @@ class Session:
         exact: bool,
         checks: str,
         auto_sync: bool,
+        insert_sync: bool | None = None,
         shuffle: int | None,
         library: tuple[Path, ...],
     ) -> None:
@@ -87,6 +88,7 @@ class Session:
         self.exact = exact
         self.checks = checks
         self.auto_sync = auto_sync
+        self.insert_sync = insert_sync
         self.calls: dict[CoreKind, dict[Any, Call]] = {}
         self.agenda = Agenda(shuffle)
         self.memory = GlobalMemory(chip, self.agenda)

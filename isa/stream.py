@@ -67,6 +67,8 @@ class Stream(Protocol):
     registers: Registers
     core_kind: CoreKind
     has_queues: bool
+    own_sync: bool
+    """Whether the kernel's flags and barriers count; a compiler's pass may have taken them out."""
 
     def capacity(self, space: Space) -> int:
         """Return the size of a memory in bytes; 0 where the core has none."""
@@ -122,6 +124,7 @@ class EagerStream:
     """
 
     has_queues = False
+    own_sync = True
 
     def __init__(self, sizes: dict[Space, int], core_kind: CoreKind = CoreKind.AIV) -> None:
         self.calls: dict[Any, Call] = {}

@@ -63,13 +63,17 @@ def _member(kind: type[E], value: Any) -> E | None:
 def set_flag(event: HardEvent, event_id: int = 0) -> None:
     """Raise a flag when all earlier work of the event's first pipe is complete; does not hold that pipe up."""
     event, event_id = _event("set_flag", event, event_id)
-    _stream("set_flag").set_flag(event, event_id)
+    stream = _stream("set_flag")
+    if stream.own_sync:
+        stream.set_flag(event, event_id)
 
 
 def wait_flag(event: HardEvent, event_id: int = 0) -> None:
     """Hold the event's second pipe until the flag is raised, then lower it."""
     event, event_id = _event("wait_flag", event, event_id)
-    _stream("wait_flag").wait_flag(event, event_id)
+    stream = _stream("wait_flag")
+    if stream.own_sync:
+        stream.wait_flag(event, event_id)
 
 
 def pipe_barrier(pipe: PipeID) -> None:
@@ -87,7 +91,9 @@ def pipe_barrier(pipe: PipeID) -> None:
         if pipe is not PipeID.PIPE_S:
             why = "the 910B has no such pipe"
         fault("ILLEGAL_PARAM", "pipe", f"pipe_barrier({pipe.name}) is illegal: {why}")
-    _stream("pipe_barrier").pipe_barrier(_BARRIER_OF[pipe])
+    stream = _stream("pipe_barrier")
+    if stream.own_sync:
+        stream.pipe_barrier(_BARRIER_OF[pipe])
 
 
 def set_vector_mask(

@@ -72,7 +72,7 @@ def _name(pos: Any) -> str:
 
 
 class LocalTensorAuto(LocalTensor):
-    """A tensor in UB that the compiler places: `LocalTensorAuto(dtype, shape)`.
+    """A tensor in UB that the compiler places: `LocalTensorAuto(dtype, shape)`; `insert_sync` is on with the first.
 
     Tensors follow each other from address 0, as long as the kernel lives; the compiler may place them more tightly.
     """
@@ -84,4 +84,7 @@ class LocalTensorAuto(LocalTensor):
         if stream.auto_tensors is None:
             stream.auto_tensors = LocalMemAllocator()
         placed = stream.auto_tensors.alloc(TPosition.VECCALC, dtype, math.prod(sizes))
+        stream.use_insert_sync()
+        if stream.insert is not None:
+            stream.insert.placed.append((placed.addr, placed.addr + placed.get_length()))
         super().__init__(placed.dtype, placed.position, placed.addr, placed.get_size())

@@ -34,7 +34,9 @@ class TBuf:
         """Get the bytes."""
         self.label, self.length, self._address = label, length, address
         space = POSITION_SPACE[self.position]
-        self._owner = program().session.owner(label, space, address, length)
+        stream = program()
+        self._owner = stream.session.owner(label, space, address, length)
+        stream.plain.add(self._owner.serial)
 
     def get(self, dtype: DType, len: int | None = None, shape: Any = None) -> LocalTensor:
         """Return the buffer as `len` elements of a type (all that fit where None); no instruction reads `shape`."""
