@@ -72,14 +72,19 @@ def rope_grad_tuned(
 
     first = plan_gm.get_value(asc.get_block_idx())
     last = plan_gm.get_value(asc.get_block_idx() + 1)
+    # Limits as values known at run time only: pyasc lets a branch change a value to one of its own type.
+    zero = first - first
+    most_rows = zero + factor_rows
+    most_tile_rows = zero + tile_rows
+    most_columns = zero + group
     pieces = (last - first + factor_rows - 1) // factor_rows
     for piece in range(pieces):
         position = first + factor_rows * piece
         rows = last - position
-        if rows > factor_rows:
-            rows = factor_rows
+        if rows > most_rows:
+            rows = most_rows
         build_factors(cos_gm, sin_gm, tables_in, factors, position, rows, factor_rows, adjoint)
-        sample_start = first - first
+        sample_start = zero
         for sample in range(batch):
             length = lengths_gm.get_value(sample)
             count = length - position
@@ -89,13 +94,13 @@ def rope_grad_tuned(
             for tile in range(tiles):
                 tile_start = tile_rows * tile
                 tile_count = count - tile_start
-                if tile_count > tile_rows:
-                    tile_count = tile_rows
+                if tile_count > most_tile_rows:
+                    tile_count = most_tile_rows
                 row = sample_start + position + tile_start
                 for column in range(0, hidden_size, group):
-                    width = hidden_size - column
-                    if width > group:
-                        width = group
+                    width = zero + hidden_size - column
+                    if width > most_columns:
+                        width = most_columns
                     start = hidden_size * row + column
                     load_tile(
                         q_embedded_grad_gm, gradients_in, start, tile_count, width, hidden_size
