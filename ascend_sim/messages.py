@@ -39,6 +39,8 @@ def where(access: Access) -> str:
     """Return "UB[0:24576] (in_queue[0])" or "GM x[0:4096]"."""
     if access.space is Space.GM:
         return f"GM {access.name}[{access.low}:{access.high}]"
+    if access.low < 0:  # a special register
+        return access.name
     place = f"{access.space.name}[{access.low}:{access.high}]"
     named = not access.name.startswith(
         f"{access.space.name}["

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.agenda import READ, RETIRE
 from ascend_sim.cost import Price, price, whole
 from ascend_sim.trace import Cause, Item, Kind, MemoryCause, Parts
+from isa.faults import IsaFault
 from isa.types import Pipe
 
 if TYPE_CHECKING:
@@ -192,7 +193,11 @@ class ComputePipe(PipeQueue):
             self.core.agenda.at(start, READ, self.rank + item.index, self._read, item)
 
     def _read(self, item: Item) -> None:
-        result = item.call.start(self.core.memories)
+        try:
+            result = item.call.start(self.core.memories)
+        except IsaFault as fault:
+            assert self.core.program is not None
+            self.core.program.fault_at(fault, item.site)
         self.core.agenda.at(
             item.end, RETIRE, self.rank + item.index, self._write, (item.call, result)
         )

@@ -13,6 +13,7 @@ from contextvars import copy_context
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from greenlet import getcurrent, greenlet
 
 from ascend_sim import errors
@@ -547,19 +548,25 @@ class Program:
         """Let the scalar unit work for some cycles: a number, or the name of one in the chip's section `scalar`."""
         self._scalar(ScalarCall(name, spending(cycles), spent=cycles), self.site())
 
-    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
-        """Read one element at the simulated time of the access."""
+    def load_scalar(
+        self,
+        tensor: GlobalTensor | LocalTensor,
+        access: Access,
+        unknown: float | None = None,
+    ) -> int | float:
+        """Read one element at the simulated time of the access; `unknown` stands for it with numerics off."""
         site = self.site()
         if self.insert is not None:
             self.insert.around_scalar(access, site, after=False)
         if self.auto is not None:
             self.auto.before_scalar(access, site, write=False)
-        if not self.session.numerics:
-            self._refuse_unknown(tensor, access, site)
+        guess = None if self.session.numerics else unknown
+        if not self.session.numerics and guess is None:
+            self._refuse_unknown("get_value", tensor.name, access, site)
         call = ScalarCall(
             "get_value",
             scalar_cost(access),
-            lambda core: _load(core, access),
+            lambda core: _load(core, access) if guess is None else guess,
             wanted=True,
             text=f"src:{access.space.name} {access.name}[{access.low}:{access.high}]",
             access=access,
@@ -569,12 +576,25 @@ class Program:
             self.insert.around_scalar(access, site, after=True)
         return value  # type: ignore[no-any-return]
 
-    def _refuse_unknown(
-        self, tensor: GlobalTensor | LocalTensor, access: Access, site: int
-    ) -> None:
+    def read_register(self, access: Access) -> int | float:
+        """Read a special register at the simulated time of the access, at the price of one in UB."""
+        site = self.site()
+        if not self.session.numerics:
+            self._refuse_unknown("the kernel", access.name, access, site)
+        call = ScalarCall(
+            "get_register",
+            scalar_cost(access),
+            lambda _: access.view(_NO_BYTES)[0].item(),
+            wanted=True,
+            text=access.name,
+            access=access,
+        )
+        return self._scalar(call, site, access)  # type: ignore[no-any-return]
+
+    def _refuse_unknown(self, who: str, name: str, access: Access, site: int) -> None:
         if access.buffer is None or access.buffer.index in self.session.written_buffers:
             raise errors.UnsupportedError(
-                f"get_value reads {tensor.name}, which the kernel computes: with numerics off there is no value. Run "
+                f"{who} reads {name}, which the kernel computes: with numerics off there is no value. Run "
                 f"with numerics on{self.session.where(site)}"
             )
 
@@ -779,6 +799,12 @@ class Program:
             fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe
         )
 
+    def fault_at(self, fault: IsaFault, site: int) -> None:
+        """Raise a fault that an instruction finds while it executes, with the place where it was issued."""
+        self.error(
+            fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe, site
+        )
+
     def error(
         self,
         kind: str,
@@ -787,9 +813,10 @@ class Program:
         tensor: str = "",
         byte_range: tuple[int, int] | None = None,
         pipe: str = "",
+        site: int | None = None,
     ) -> None:
-        """Raise a KernelError of the class that belongs to the kind of finding."""
-        site = self.site()
+        """Raise a KernelError of the class that belongs to the kind of finding, at the running line or a site."""
+        site = self.site() if site is None else site
         place = self.session.sites[site]
         where = f"\n  at {self.session.where_text(site)}, {self.core.name}" + (
             f", pipe {pipe}" if pipe else ""
@@ -810,6 +837,7 @@ class Program:
 
 
 _RUN_CODE: CodeType = Program._run.__code__
+_NO_BYTES = np.empty(0, np.uint8)  # a register's content lies in no memory
 
 
 def _load(core: Core, access: Access) -> int | float:

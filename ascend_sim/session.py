@@ -228,7 +228,9 @@ class Session:
             program.core.name,
             item.pipe.name,
             access.name,
-            (max(access.low, entry.access.low), min(access.high, entry.access.high)),
+            (max(access.low, entry.access.low), min(access.high, entry.access.high))
+            if access.low >= 0
+            else None,
         )
         other = self.sites[earlier.site]
         finding.related.append(

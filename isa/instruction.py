@@ -196,4 +196,6 @@ def _write_in_order(view: NDArray[Any], result: Any, lanes: NDArray[np.bool_] | 
 def _place(access: Access) -> str:
     if access.space is Space.GM:
         return f"GM {access.name}[{access.low}:{access.high}]"
+    if access.low < 0:  # a special register
+        return access.name
     return f"{access.space.name}+{access.low:#x} {access.name}"

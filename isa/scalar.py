@@ -47,6 +47,12 @@ def get_value(tensor: GlobalTensor | LocalTensor, index: int = 0) -> int | float
     return stream.load_scalar(tensor, access)  # type: ignore[no-any-return]
 
 
+def get_index(tensor: LocalTensor, index: int) -> int:
+    """Return element `index` as `get_value` does, 0 where nothing is computed: nothing but a number hangs on it."""
+    stream, access = _element("get_value", tensor, index)
+    return int(stream.load_scalar(tensor, access, 0))
+
+
 def set_value(tensor: GlobalTensor | LocalTensor, index: int, value: float) -> None:
     """Store a number in element `index` from the scalar unit; GM and UB only.
 

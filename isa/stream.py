@@ -90,8 +90,17 @@ class Stream(Protocol):
         """Queue a barrier of one pipe; None waits for all of them."""
         ...
 
-    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
-        """Return one element."""
+    def load_scalar(
+        self,
+        tensor: GlobalTensor | LocalTensor,
+        access: Access,
+        unknown: float | None = None,
+    ) -> int | float:
+        """Return one element; `unknown`, where given, stands for one that is not computed."""
+        ...
+
+    def read_register(self, access: Access) -> int | float:
+        """Return the content of a special register."""
         ...
 
     def store_scalar(
@@ -168,8 +177,17 @@ class EagerStream:
     def pipe_barrier(self, pipe: Pipe | None) -> None:
         """Do nothing: every earlier instruction has completed."""
 
-    def load_scalar(self, tensor: GlobalTensor | LocalTensor, access: Access) -> int | float:
+    def load_scalar(
+        self,
+        tensor: GlobalTensor | LocalTensor,
+        access: Access,
+        unknown: float | None = None,
+    ) -> int | float:
         """Return the element."""
+        return access.view(self.data(access))[0].item()  # type: ignore[no-any-return]
+
+    def read_register(self, access: Access) -> int | float:
+        """Return the register's content."""
         return access.view(self.data(access))[0].item()  # type: ignore[no-any-return]
 
     def store_scalar(

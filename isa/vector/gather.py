@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from isa.access import Access, check_bounds, contiguous, repeats
-from isa.faults import IsaFault, fault
+from isa.faults import fault
 from isa.instruction import Call, Instruction, register
 from isa.tensor import LocalTensor
 from isa.types import (
@@ -32,7 +32,7 @@ from isa.vector.checks import MAX_STRIDE, check_integer, check_local, check_repe
 from isa.vector.masks import freeze
 from isa.vector.params import GatherRepeatParams
 from isa.vector.places import PickedAccess, capacity, check_disjoint, counter_access
-from isa.vector.special import Reporter, bank_key, call_site, check_type, lanes_of, send, tensor_key
+from isa.vector.special import check_type, lanes_of, send, tensor_key
 
 Array = Any
 _PIPE = Pipe.V.name
@@ -92,8 +92,6 @@ def gather(
         freeze(number),
         repeat_times,
         dst_rep_stride,
-        call_site(),
-        bank_key(),
     )
     send(
         "gather",
@@ -156,13 +154,12 @@ def _bind_gather(
         check_bounds(access, tensor, f"gather: {what}", capacity(), _PIPE)
     check_disjoint("gather", target, source, src)
     check_disjoint("gather", target, named, offsets)
-    report = Reporter()
     length = src.length
 
     def meaning(places: Array, values: Array) -> Array:
         wanted = np.asarray(places).astype(np.int64) + base
         checked = wanted if active is None else wanted[..., active]
-        _check_offsets("gather", "src_base + src_offset", checked, src, length, size, size, report)
+        _check_offsets("gather", "src_base + src_offset", checked, src, length, size, size)
         return _gather(values, np.where(wanted < length, wanted, 0) // size)
 
     return Call(_GATHER, Pipe.V, (named, source), (target,), meaning, work=repeat, cost=cost)
@@ -186,9 +183,8 @@ def _check_offsets(
     length: int,
     unit: int,
     border: int,
-    report: Reporter,
 ) -> None:
-    """Report the first offset that leaves the source or is off its border; the instruction is executing."""
+    """Fault at the first offset that leaves the source or is off its border; the instruction is executing."""
     odd = wanted % border != 0
     outside = wanted + unit > length
     if not (odd | outside).any():
@@ -197,7 +193,7 @@ def _check_offsets(
     offset = int(wanted.ravel()[at])
     span = (src.addr + offset, src.addr + offset + unit)
     if outside.ravel()[at]:
-        error = IsaFault(
+        fault(
             "BOUNDS",
             "gather-out-of-bounds",
             f"{name}: {what} number {at} is {offset} bytes, so that it reads UB bytes {span[0]} to {span[1]}; src "
@@ -206,17 +202,15 @@ def _check_offsets(
             span,
             _PIPE,
         )
-    else:
-        error = IsaFault(
-            "ALIGNMENT",
-            "gather-offset",
-            f"{name}: {what} number {at} is {offset} bytes, not a multiple of {border}. Offsets count bytes: multiply "
-            f"an element's index by {src.dtype.size}",
-            src.name,
-            span,
-            _PIPE,
-        )
-    report(error)
+    fault(
+        "ALIGNMENT",
+        "gather-offset",
+        f"{name}: {what} number {at} is {offset} bytes, not a multiple of {border}. Offsets count bytes: multiply "
+        f"an element's index by {src.dtype.size}",
+        src.name,
+        span,
+        _PIPE,
+    )
 
 
 def _gatherb(values: Array, places: Array) -> Array:
@@ -276,19 +270,16 @@ def gatherb(
             check_bounds(access, tensor, f"gatherb: {what}", capacity(), _PIPE)
         check_disjoint("gatherb", target, source, src0)
         check_disjoint("gatherb", target, named, offset)
-        report = Reporter()
 
         def meaning(places: Array, values: Array) -> Array:
             wanted = places.astype(np.int64)
-            _check_offsets(
-                "gatherb", "offset", wanted, src0, length, BLOCK_BYTES, BLOCK_BYTES, report
-            )
+            _check_offsets("gatherb", "offset", wanted, src0, length, BLOCK_BYTES, BLOCK_BYTES)
             return _gatherb(values, wanted[:, None] + np.arange(BLOCK_BYTES)).copy()
 
         return Call(_GATHERB, Pipe.V, (named, source), (target,), meaning, work=repeat, cost=cost)
 
     send(
         "gatherb",
-        (tensor_key(dst, src0, offset), repeat_times, repeat_params, call_site(), bank_key()),
+        (tensor_key(dst, src0, offset), repeat_times, repeat_params),
         bind,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isa.access import Access, check_bounds, contiguous
-from isa.faults import IsaFault, fault
+from isa.faults import fault
 from isa.instruction import Call, Instruction, register
 from isa.tensor import LocalTensor
 from isa.types import (
@@ -36,10 +36,8 @@ from isa.vector.places import (
 )
 from isa.vector.special import (
     KEPT,
-    Reporter,
     bank,
     bank_key,
-    call_site,
     check_type,
     flag_argument,
     hand_over,
@@ -114,7 +112,6 @@ def gather_mask(
         mask,
         params,
         gather_mask_mode,
-        None if built_in else call_site(),
         bank_key(),
     )
     send("gather_mask", key, bind, count_form=True)
@@ -265,13 +262,12 @@ def _bind_user(
     check_disjoint("gather_mask", target, bits, pattern)
     _check_overlap(dst, target, src0, lanes, repeat, params, lanes)
     registers = bank()
-    report = Reporter()
 
     def meaning(values: Array, given: Array) -> Array:
         marked = np.unpackbits(given, axis=1, bitorder="little")[:, :lanes].astype(bool)
         kept = _gather_mask(np.asarray(values).reshape(repeat, lanes), marked)
         if len(kept) > room:
-            _report_full(report, dst, len(kept))
+            _fault_full(dst, len(kept))
         put(registers, KEPT, np.uint64(len(kept)))
         return kept
 
@@ -287,18 +283,16 @@ def _bind_user(
     )
 
 
-def _report_full(report: Reporter, dst: LocalTensor, count: int) -> None:
+def _fault_full(dst: LocalTensor, count: int) -> None:
     size = dst.dtype.size
-    report(
-        IsaFault(
-            "BOUNDS",
-            "tensor-out-of-bounds",
-            f"gather_mask: the pattern keeps {count} elements, dst {dst.name} has room for {dst.length // size}: "
-            f"{count * size - dst.length} bytes too many. Make dst as large as what may be kept",
-            dst.name,
-            (dst.addr, dst.addr + count * size),
-            _PIPE,
-        )
+    fault(
+        "BOUNDS",
+        "tensor-out-of-bounds",
+        f"gather_mask: the pattern keeps {count} elements, dst {dst.name} has room for {dst.length // size}: "
+        f"{count * size - dst.length} bytes too many. Make dst as large as what may be kept",
+        dst.name,
+        (dst.addr, dst.addr + count * size),
+        _PIPE,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from isa.access import Access, check_bounds, contiguous
 from isa.instruction import Call, Instruction, register
-from isa.scalar import get_value
+from isa.scalar import get_index
 from isa.stream import current
 from isa.tensor import LocalTensor
 from isa.types import (
@@ -217,10 +217,10 @@ def _follow_index(dst: LocalTensor, tmp: LocalTensor, offsets: list[int], lanes:
     """Let the scalar unit find the element that the last round's index leads to, and store its index."""
     bits = uint16 if dst.dtype is float16 else uint32
     hand_over(HardEvent.V_S)
-    place = int(get_value(dst.reinterpret_cast(bits), 1))
+    place = get_index(dst.reinterpret_cast(bits), 1)
     for offset in reversed(offsets):
         pair = place // 2
-        lane = int(get_value(moved(tmp, offset).reinterpret_cast(bits), 2 * pair + 1))
+        lane = get_index(moved(tmp, offset).reinterpret_cast(bits), 2 * pair + 1)
         place = pair * lanes + lane
     limit = int(np.iinfo(bits.numpy).max)
     access = Access(dst, dst.addr + bits.size, (1,), (bits.size,), bits)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isa.faults import IsaFault, fault
+from isa.faults import fault
 from isa.instruction import Call
 from isa.stream import ALL_LANES, current
 from isa.tensor import LocalTensor
@@ -96,11 +96,8 @@ def hand_over(*events: HardEvent) -> None:
 
 def read_register(access: RegisterAccess) -> int | float:
     """Let the scalar unit wait for V and read a register."""
-    stream = current.get()
     hand_over(HardEvent.V_S)
-    stand_in = LocalTensor(access.dtype, addr=0, tile_size=1)
-    stand_in.label = access.name
-    return stream.load_scalar(stand_in, access)  # type: ignore[no-any-return]
+    return current.get().read_register(access)  # type: ignore[no-any-return]
 
 
 class Later:
@@ -113,29 +110,6 @@ class Later:
 
     def __float__(self) -> float:
         return float(self._access.view(None)[0])
-
-
-class Reporter:
-    """Raises faults that are known only when an instruction executes, with the line of its call."""
-
-    __slots__ = ("_site", "_stream")
-
-    def __init__(self) -> None:
-        self._stream = current.get()
-        self._site = call_site()
-
-    def __call__(self, error: IsaFault) -> None:
-        """Raise the fault. It ends the run, so nothing asks for another site afterwards."""
-        if self._site is not None:
-            site = self._site
-            self._stream.site = lambda *_: site  # else that of whoever drives the pipe
-        self._stream.fault(error)
-
-
-def call_site() -> int | None:
-    """Return the number of the kernel's line that calls, None where nobody numbers them."""
-    stream = current.get(None)
-    return stream.site(1) if stream is not None and stream.has_queues else None
 
 
 # ---- masks and issue ----------------------------------------------------------------------------

@@ -233,7 +233,7 @@ BODIES: dict[Callable[[], None], tuple[str, ...]] = {
     narrowing: ("mul_cast", "add_relu_cast", "sub_relu_cast", "add_deq_relu"),
     dequantising: ("cast_deq",),
 }
-NEEDS_VALUES = {reduce_index, registers, gather_mask_user, sort_suspended}
+NEEDS_VALUES = {registers, gather_mask_user, sort_suspended}
 """Bodies in which the scalar unit reads what V computed."""
 MINE = (
     "choose", "compare", "convert", "dequantise", "gather", "gather_mask", "index", "permute", "reduce",
@@ -335,7 +335,25 @@ def test_a_register_needs_a_barrier_too() -> None:
         asc.compare(at(A, F32), at(B, F32), asc.CMPMODE.GE, 50, PARAMS)
         asc.get_cmp_mask(at(D, U8))
 
-    assert find(body) == [("RACE", "race-raw")]
+    run = sim.launch(make_kernel(body, False), inputs(), np.zeros(BYTES, np.uint8), chip="toy")
+    (race,) = run.findings
+    assert (race.kind, race.code, race.tensor, race.bytes) == ("RACE", "race-raw", "CMPMASK", None)
+    assert "get_cmp_mask reads CMPMASK while compare may still be writing it" in race.message
+    details = {item.name: item.call.detail() for item in run.log.cores[0].items if item.call}
+    assert "dst:CMPMASK," in details["compare"]
+    assert "src:CMPMASK" in details["get_cmp_mask"]
+
+
+def test_the_scalar_unit_reads_a_register() -> None:
+    def body() -> None:
+        asc.whole_reduce_max(at(D, F32), at(A, F32), 64, 1, 1, 1, 8)
+        asc.get_reduce_max_min_count(F32)
+
+    run = sim.launch(make_kernel(body, False), inputs(), np.zeros(BYTES, np.uint8), chip="toy")
+    read = [item for item in run.log.cores[0].items if item.name == "get_register"]
+    assert [item.call.detail() for item in read] == [
+        "the extreme value register", "the extreme index register",
+    ]  # fmt: skip
 
 
 def test_a_gather_reads_all_of_its_source() -> None:
