@@ -151,12 +151,6 @@ def shift_left(src: Array, scalar: Array) -> Array:
     return np.left_shift(src, scalar)
 
 
-@with_scalar(int16, uint16, int32, uint32, check=check_shift)
-def shift_right(src: Array, scalar: Array) -> Array:
-    """dst = src shifted right by scalar bits, 0 to the type's width: signed types keep their sign."""
-    return np.right_shift(src, scalar)
-
-
 @unary(float16, float32)
 def exp(src: Array) -> Array:
     """dst = e to the power src."""

@@ -11,7 +11,7 @@ from loops import UB_BYTES, Place
 from isa.stream import EagerStream
 from isa.tensor import GlobalAddress, GlobalTensor, GmBuffer, LocalTensor
 from isa.types import DType, Space, TPosition
-from isa.vector import arithmetic, fill
+from isa.vector import arithmetic, fill, shift
 
 
 def stream(seed: int = 0, size: int = UB_BYTES) -> EagerStream:
@@ -23,7 +23,8 @@ def stream(seed: int = 0, size: int = UB_BYTES) -> EagerStream:
 
 def function(name: str) -> Callable[..., None]:
     """Return a vector instruction by name."""
-    return getattr(arithmetic, name, None) or getattr(fill, name)  # type: ignore[no-any-return]
+    modules = (arithmetic, fill, shift)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))  # type: ignore[no-any-return]
 
 
 def ub(dtype: DType, addr: int = 0, count: int = 64, label: str | None = None) -> LocalTensor:

@@ -22,10 +22,10 @@ from isa.types import (
     RoundMode,
     TPosition,
 )
-from isa.vector import arithmetic, fill
+from isa.vector import arithmetic, fill, shift
 
 TWO = "add sub mul div max min bitwise_and bitwise_or add_relu sub_relu mul_add_dst fused_mul_add fused_mul_add_relu"
-SCALAR = "adds muls maxs mins leaky_relu shift_left shift_right axpy"
+SCALAR = "adds muls maxs mins leaky_relu shift_left axpy"
 ONE = "abs exp ln reciprocal sqrt rsqrt relu bitwise_not"
 COUNT = "count is_set_mask=True"
 MASKED = "mask repeat_times repeat_params is_set_mask=True"
@@ -33,6 +33,7 @@ MASKED = "mask repeat_times repeat_params is_set_mask=True"
 OVERLOADS: list[tuple[Any, str, str]] = [
     *[(arithmetic, name, f"dst src0 src1 {rest}") for name in TWO.split() for rest in (COUNT, MASKED)],
     *[(arithmetic, name, f"dst src scalar {rest}") for name in SCALAR.split() for rest in (COUNT, MASKED)],
+    *[(shift, "shift_right", f"dst src scalar {rest}") for rest in (COUNT, MASKED)],
     *[(arithmetic, name, f"dst src {rest}") for name in ONE.split() for rest in ("count", MASKED)],
     (fill, "cast", "dst src round_mode count"),
     (fill, "cast", f"dst src round_mode {MASKED}"),

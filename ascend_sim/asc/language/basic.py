@@ -132,7 +132,6 @@ from isa.vector.arithmetic import (
     relu,
     rsqrt,
     shift_left,
-    shift_right,
     sqrt,
     sub,
     sub_relu,
@@ -218,6 +217,7 @@ from isa.vector.refused import (
     subs,
     truncate,
 )
+from isa.vector.shift import shift_right
 from isa.vector.sort import (
     get_mrg_sort_result,
     get_sort_len,
