@@ -24,6 +24,7 @@ from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.hazards import Order
 from ascend_sim.insert_sync import InsertSync
+from ascend_sim.lang.forms import clearer
 from ascend_sim.placement import task_ratio
 from ascend_sim.soft_flags import SOFT, SoftSet
 from ascend_sim.trace import Cause, Item, Kind
@@ -195,7 +196,7 @@ class Program:
                 item.cause, item.inserted = Cause.BARRIER, True
                 self._append(item)
         except BaseException as error:
-            self.failure = error
+            self.failure = clearer(error, self)
             self._scalar(ScalarCall("fault", lambda _: 0, self._fail, phase=PROGRAM), log=False)
             return
         item = self._new(Pipe.S, Kind.BARRIER, "end", 0, log=False)

@@ -25,7 +25,7 @@ from isa.types import CoreKind, Space
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import CodeType, FrameType
+    from types import CodeType, FrameType, TracebackType
 
     from ascend_sim.config import Chip
     from ascend_sim.gm_order import Conflict, GmUse
@@ -141,6 +141,30 @@ class Session:
         if learned:
             return -1
         site = Site(tuple(frames))
+        index = self._site_index.get(site)
+        if index is None:
+            index = self._site_index[site] = len(self.sites)
+            self.sites.append(site)
+        return index
+
+    def kernel_frames(self, trace: TracebackType) -> list[TracebackType]:
+        """Return the entries of a traceback that are the kernel's own, outermost first."""
+        frames = []
+        entry: TracebackType | None = trace
+        while entry is not None:
+            if not entry.tb_frame.f_code.co_filename.startswith(self._library):
+                frames.append(entry)
+            entry = entry.tb_next
+        return frames
+
+    def site_of(self, frames: list[TracebackType]) -> int:
+        """Return the call site that the kernel's entries of a traceback lead to."""
+        site = Site(
+            tuple(
+                (entry.tb_frame.f_code.co_filename, entry.tb_lineno, entry.tb_frame.f_code.co_name)
+                for entry in reversed(frames)
+            )
+        )
         index = self._site_index.get(site)
         if index is None:
             index = self._site_index[site] = len(self.sites)

@@ -74,7 +74,8 @@ def data_copy_pad(
         fault(
             "ILLEGAL_PARAM",
             "no-path",
-            "data_copy_pad moves data between GM and UB only; from UB to L1, with nd2nz_params, the 910B has no route",
+            "data_copy_pad moves data between GM and UB only"
+            + ("" if nd2nz_params is None else "; nd2nz_params are for a way from UB to L1, which the 910B lacks"),
             dst.name,
             pipe=pipe.name,
         )

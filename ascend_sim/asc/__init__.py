@@ -5,10 +5,14 @@ A facade, laid out as pyasc's package is: instructions come from `isa`, TPipe, T
 `bfloat16`, `GlobalTensor.reinterpret_cast`, slices with a stop and phases are additions to pyasc.
 """
 
+import re
+from typing import NoReturn
+
 from ascend_sim.asc.language import basic, core, fwk
 from ascend_sim.asc.language.basic import *
 from ascend_sim.asc.language.core import *
 from ascend_sim.asc.language.fwk import *
+from ascend_sim.chip_file import nearest
 from ascend_sim.lang.jit import CodegenOptions, CompileOptions, LaunchOptions, jit
 
 __all__ = ["CodegenOptions", "CompileOptions", "LaunchOptions", "jit"]
@@ -18,3 +22,10 @@ __all__ += fwk.__all__
 
 # What follows may itself be written in the names above.
 from ascend_sim.asc import adv, language, lib, runtime
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Suggest the nearest name for one that is not there; C++ spellings lead to pyasc's."""
+    pythonic = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    hint = f"; did you mean {pythonic!r}?" if pythonic in __all__ else nearest(name, __all__)
+    raise AttributeError(f"asc has no name {name!r}{hint}", name=name)

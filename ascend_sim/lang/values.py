@@ -132,7 +132,7 @@ class ShapeInfo:
 
 def _dims(what: str, sizes: Any) -> tuple[int, ...]:
     dims = tuple(check_integer("ShapeInfo", what, size, 0, (1 << 32) - 1) for size in sizes)
-    check_integer("ShapeInfo", f"{what} dimensions", len(dims), 0, MAX_DIMS)
+    check_integer("ShapeInfo", f"{what}_dimensions", len(dims), 0, MAX_DIMS)
     return dims
 
 

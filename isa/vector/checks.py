@@ -183,5 +183,15 @@ def split_forms(
     elif not isinstance(is_set_mask, (bool, np.bool_)):
         problem = f"takes True or False for is_set_mask, got {is_set_mask!r}"
     if problem is not None:
-        fault("ILLEGAL_PARAM", "form", f"{name} {problem}", pipe=PIPE)
+        strides = None if params is None else type(params).__name__
+        words = {
+            "count": count, "mask": mask, "repeat_times": repeat_times, "repeat_params": strides,
+        }  # fmt: skip
+        given = [f"{word}={what}" for word, what in words.items() if what is not None]
+        fault(
+            "ILLEGAL_PARAM",
+            "form",
+            f"{name} {problem}; given: {', '.join(given) or 'none of these'}",
+            pipe=PIPE,
+        )
     return value, repeat_times, params, bool(is_set_mask)

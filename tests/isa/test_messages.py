@@ -190,7 +190,7 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
         lambda: exp(H1, H2),
     ),
     "count and mask": (
-        "ILLEGAL_PARAM", "form", r"^exp takes count, or mask .*, not both$",
+        "ILLEGAL_PARAM", "form", r"^exp takes count, or mask .*, not both; given: count=16, mask=16$",
         lambda: exp(H1, H2, 16, mask=16),
     ),
     "mask alone": (
@@ -202,7 +202,8 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
         lambda: exp(H1, H2, [1, 0]),
     ),
     "repeats without strides": (
-        "ILLEGAL_PARAM", "form", r"^exp needs repeat_params \(strides\) after repeat_times$",
+        "ILLEGAL_PARAM", "form",
+        r"^exp needs repeat_params \(strides\) after repeat_times; given: count=16, repeat_times=1$",
         lambda: exp(H1, H2, 16, 1),
     ),
     "strides without repeats": (
@@ -210,7 +211,8 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
         lambda: exp(H1, H2, 16, repeat_params=UNARY),
     ),
     "is_set_mask that is no truth value": (
-        "ILLEGAL_PARAM", "form", r"^exp takes True or False for is_set_mask, got 0$",
+        "ILLEGAL_PARAM", "form", r"^exp takes True or False for is_set_mask, got 0; given: "
+        r"count=16, repeat_times=1, repeat_params=UnaryRepeatParams$",
         lambda: exp(H1, H2, 16, 1, UNARY, 0),
     ),
     "strides of the wrong structure": (
