@@ -47,6 +47,10 @@ def load(folder: Path) -> Run:
 @app.command()
 def report(
     folder: RunFolder,
+    html: Annotated[
+        bool,
+        typer.Option("--html", help="Write report.html anew, with what-if where it was asked for."),
+    ] = False,
     files: Annotated[
         bool, typer.Option("--files", help="Write all files of the folder anew.")
     ] = False,
@@ -55,13 +59,15 @@ def report(
     """Show a saved run again, without simulating."""
     from rich.console import Console
 
-    from ascend_sim.report.folder import write_json
+    from ascend_sim.report.folder import write_json, write_report_page
     from ascend_sim.report.text import print_summary
 
     def work() -> int:
         run = load(folder)
         if files:
             run.save(folder)
+        if html:
+            write_report_page(run, folder)
         if as_json:
             write_json(run.summary, sys.stdout)
         else:

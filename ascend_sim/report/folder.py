@@ -16,7 +16,8 @@ from typing import Any, Protocol, TextIO
 from ascend_sim.config import Chip
 from ascend_sim.errors import ConfigError, Finding
 from ascend_sim.report.chrome import write_chrome_trace
-from ascend_sim.report.critical_path import critical_path, write_critical_path
+from ascend_sim.report.critical_path import CriticalPath, write_critical_path
+from ascend_sim.report.html import has_bokeh, write_html
 from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.perfetto import write_perfetto_trace
 from ascend_sim.report.slack import slack
@@ -28,6 +29,7 @@ from ascend_sim.trace import Log
 FILES = (
     "summary.json", "trace.json", "trace.perfetto.json", "instructions.csv", "pipes.csv", "stalls.csv",
     "findings.json", "critical_path.csv", "events.npz", "recording.bin",
+    "report.html",
 )  # fmt: skip
 LATER = ("what_if.json",)
 """Files that other commands put into a run's folder."""
@@ -55,6 +57,15 @@ class Reportable(Protocol):
     @property
     def ledger(self) -> Ledger:
         """Where every cycle of every pipe went."""
+        ...
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The text of the kernel's files."""
+        ...
+
+    def critical_path(self) -> CriticalPath:
+        """The chain that makes the run as long as it is."""
         ...
 
     @property
@@ -146,7 +157,7 @@ def _fill(folder: Path, run: Reportable) -> None:
     )
     _write(folder / "pipes.csv", lambda stream: write_pipes(log, chip, stream, ledger))
     _write(folder / "stalls.csv", lambda stream: write_stalls(log, chip, stream, ledger))
-    path, spare = critical_path(ledger, chip), slack(ledger, chip)
+    path, spare = run.critical_path(), slack(ledger, chip)
     _write(
         folder / "critical_path.csv",
         lambda stream: write_critical_path(path, lambda core, row: int(spare[core][row]), stream),
@@ -156,6 +167,15 @@ def _fill(folder: Path, run: Reportable) -> None:
     with (folder / "events.npz").open("wb") as stream:
         write_events(ledger, {**run.about, "findings": entries}, stream)
     run.attach(folder)
+    if has_bokeh():
+        write_report_page(run, folder)
+
+
+def write_report_page(run: Reportable, folder: Path) -> None:
+    """Write report.html, with the table of `what-if` where the folder has one. Raises `ConfigError` without bokeh."""
+    saved = folder / "what_if.json"
+    found = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else None
+    _write(folder / "report.html", lambda stream: write_html(run, stream, found))
 
 
 def read_finding(entry: Mapping[str, Any]) -> Finding:

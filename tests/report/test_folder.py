@@ -13,6 +13,7 @@ from synthetic import add_log
 from ascend_sim.config import load_chip
 from ascend_sim.errors import ConfigError, Finding
 from ascend_sim.report import folder as folder_module
+from ascend_sim.report.critical_path import critical_path
 from ascend_sim.report.folder import FILES, write_run_folder
 from ascend_sim.report.ledger import build_ledger
 from ascend_sim.report.summary import build_summary
@@ -32,6 +33,8 @@ def write(out: Path | None = None, op: str = "add") -> Path:
         findings=FINDINGS,
         ledger=ledger,
         about={},
+        sources={},
+        critical_path=lambda: critical_path(ledger, TOY),
         attach=lambda folder: (folder / "recording.bin").write_bytes(b""),
     )
     return write_run_folder(run, out)
