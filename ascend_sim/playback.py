@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ascend_sim.agenda import PROGRAM
-from ascend_sim.chip_file import nearest
-from ascend_sim.config import Chip, load_chip
+from ascend_sim.config import Chip
 from ascend_sim.cost import cube_cycles
-from ascend_sim.errors import CapacityError, ConfigError, Finding, KernelError
-from ascend_sim.placement import places
+from ascend_sim.errors import KernelError
 from ascend_sim.program import AHEAD, ScalarCall, scalar_cost, spending
 from ascend_sim.recording import Origin, Part, Recording, Scalar
 from ascend_sim.run import Outputs, Run
@@ -35,22 +32,9 @@ _S, _M = Pipe.S, Pipe.M
 _INSTRUCTION, _BARRIER = Kind.INSTRUCTION, Kind.BARRIER
 
 
-def replay(
-    recording: Recording,
-    chip: str | os.PathLike[str] | Chip,
-    *,
-    l2: str = "cold",
-    physical_cores: int | None = None,
-) -> Run:
-    """Return the run of a recording on a chip: see `Recording.replay`."""
-    loaded = load_chip(chip)
-    if l2 not in ("cold", "warm"):
-        raise ConfigError(f"l2 is {l2!r}{nearest(l2, ('cold', 'warm'))} (allowed: cold, warm)")
-    cores = places(recording.kernel_type, loaded) if physical_cores is None else physical_cores
-    if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
-        raise ConfigError(f"physical_cores is {cores!r}; it must be a whole number of at least 1")
-    _check_room(recording, loaded)
-    session = _Replay(recording, loaded, cores)
+def play(recording: Recording, chip: Chip, *, l2: str, physical_cores: int) -> Run:
+    """Return the run of a recording on the machine, with all its records. The options are checked."""
+    session = ReplaySession(recording, chip, physical_cores)
     for region in recording.regions:
         region.scratch = None
     if l2 == "warm":
@@ -74,19 +58,7 @@ def _no_body(_: int) -> NoReturn:
     raise AssertionError("a replay runs no kernel")
 
 
-def _check_room(recording: Recording, chip: Chip) -> None:
-    for name, used in (*recording.needs.items(), *recording.reserved.items()):
-        memory = chip.memories[name]
-        limit = memory.usable if recording.reserved.get(name) == used else memory.bytes
-        if used > limit:
-            message = (
-                f"{recording.op} uses {used} bytes of {name}, {chip.name} has {limit}: {used - limit} too many. "
-                f"Record it with smaller buffers"
-            )
-            raise CapacityError(message, Finding("CAPACITY", "memory-overflow", message))
-
-
-def _run_of(recording: Recording, session: _Replay, l2: str) -> Run:
+def _run_of(recording: Recording, session: ReplaySession, l2: str) -> Run:
     memory = session.memory.l2
     return Run(
         recording.op,
@@ -108,7 +80,7 @@ def _run_of(recording: Recording, session: _Replay, l2: str) -> Run:
     )  # fmt: skip
 
 
-class _Replay(Session):
+class ReplaySession(Session):
     """A launch whose blocks are recorded parts."""
 
     def __init__(self, recording: Recording, chip: Chip, physical_cores: int) -> None:
@@ -128,7 +100,7 @@ class _Replay(Session):
         self.log.sites = self.sites = list(recording.sites)
         self.log.phases = list(recording.phases)
         self.recording = recording
-        self._parts = {(part.block, part.kind, part.sub_block): part for part in recording.parts}
+        self.parts = {(part.block, part.kind, part.sub_block): part for part in recording.parts}
         self.templates = [_template(call) for call in recording.calls]
         self.work = [
             0 if isinstance(call, ScalarCall)
@@ -140,7 +112,7 @@ class _Replay(Session):
 
     def _start(self, what: tuple[Core, int]) -> None:
         core, block = what
-        part = self._parts[block, core.kind, core.sub_block]
+        part = self.parts[block, core.kind, core.sub_block]
         core.start_block(_Playback(self, core, part), self.agenda.now)  # type: ignore[arg-type]
 
 
@@ -177,7 +149,7 @@ def _nothing(_: Core) -> None:
 class _Playback:
     """A recorded part of a block in place of a program: hands its items to a core."""
 
-    def __init__(self, session: _Replay, core: Core, part: Part) -> None:
+    def __init__(self, session: ReplaySession, core: Core, part: Part) -> None:
         self.session = session
         self.core = core
         self.block = part.block

@@ -113,7 +113,7 @@ class Recordings:
     alone. The last `size` recordings are kept.
     """
 
-    def __init__(self, size: int = 4) -> None:
+    def __init__(self, size: int = 2) -> None:
         self._size = size
         self._kept: dict[tuple[Any, ...], Recording | None] = {}
 

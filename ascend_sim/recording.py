@@ -14,7 +14,7 @@ import copy
 import os
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,6 +133,7 @@ class Recording:
     needs: dict[str, int]
     reserved: dict[str, int]
     frees: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    places: dict[tuple[int, int], Access] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def items(self) -> int:
@@ -154,14 +155,14 @@ class Recording:
         Raises ConfigError for a bad option, CapacityError where the kernel does not fit the chip's memories,
         DeadlockError where the number of cores makes the kernel hang.
         """
-        from ascend_sim.playback import replay  # noqa: PLC0415  the machine is loaded when it is needed
+        from ascend_sim.replayed import replay  # noqa: PLC0415  the machine is loaded when it is needed
 
         return replay(self, chip, l2=l2, physical_cores=physical_cores)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording to a file."""
         with Path(path).open("wb") as stream:
-            pickle.dump((FORMAT, self), stream, protocol=5)
+            pickle.dump((FORMAT, replace(self, places={})), stream, protocol=5)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Recording:

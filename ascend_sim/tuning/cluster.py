@@ -9,7 +9,7 @@ from typing import Any
 from ascend_sim.errors import ConfigError
 from ascend_sim.tuning.space import Point
 from ascend_sim.tuning.store import simulator_version
-from ascend_sim.tuning.task import Front, Row, Task, evaluate
+from ascend_sim.tuning.task import Front, Row, Task, evaluate, new_recordings
 from ascend_sim.tuning.workers import Done
 
 TIMEOUT = 20
@@ -88,7 +88,7 @@ def work(
     """Run a batch; this is what travels to a worker."""
     whole = Task.of(task)
     with _ONE_AT_A_TIME:
-        recordings = whole.recordings(points)
+        recordings = new_recordings()
         return [(point, evaluate(whole, point, recordings, front)) for point in points]
 
 

@@ -23,7 +23,7 @@ FILE = "sweep.sqlite"
 
 COLUMNS = (
     "status", "reason", "cycles", "time_us", "blocks", "cores", "bound_cycles", "limit", "ub_bytes",
-    "bytes_read", "bytes_written", "stalls", "simulated", "seconds", "chip", "chip_revision", "version",
+    "l2_hit_bytes", "l2_miss_bytes", "write_back_bytes", "simulated", "seconds", "chip", "chip_revision", "version",
 )  # fmt: skip
 """What a row holds besides the parameters, in the order of tables."""
 FAILED = ("error", "crash")
@@ -139,7 +139,7 @@ class Store:
     def add(self, point: Point, row: Mapping[str, Any]) -> None:
         """Write the row of a point; one that is there already stays."""
         values = {**row, "version": simulator_version()}
-        cells = [_cell(values.get(name)) for name in COLUMNS]
+        cells = [values.get(name) for name in COLUMNS]
         marks = ", ".join("?" * (len(cells) + 2))
         with self._transaction():
             self._base.execute(
@@ -163,9 +163,7 @@ class Store:
         ).fetchone()
         if found is None:
             return None
-        row = dict(zip(COLUMNS, found, strict=True))
-        row["stalls"] = json.loads(row["stalls"]) if row["stalls"] else {}
-        return row
+        return dict(zip(COLUMNS, found, strict=True))
 
     def close(self) -> None:
         """Close the file and let others in."""
@@ -177,7 +175,3 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value, sort_keys=True) if isinstance(value, (dict, list)) else value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -191,17 +190,13 @@ def _print_failures(rows: Sequence[Mapping[str, Any]], space: Space, console: Co
 
 
 def write_csv(result: Result, path: Path) -> None:
-    """Write all rows with all columns; stalls as JSON. The time that the host took is left out."""
+    """Write all rows with all columns. The time that the host took is left out."""
     columns = [name for name in result.columns if name != "seconds"]
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
         for row in result.rows:
-            writer.writerow([_csv_cell(row[name]) for name in columns])
-
-
-def _csv_cell(value: Any) -> Any:
-    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+            writer.writerow([row[name] for name in columns])
 
 
 def point_of(row: Mapping[str, Any], space: Space) -> Point:

@@ -69,12 +69,6 @@ class Task:
             plain["target"], dict(plain["fixed"]), plain["kernel"], tuple(plain["arguments"])
         )
 
-    def recordings(self, batch: Sequence[Point]) -> Recordings | None:
-        """Return a place for recordings where points of a batch can share them."""
-        from ascend_sim.recorder import Recordings  # noqa: PLC0415  the machine is loaded when it is needed
-
-        return Recordings() if len(batch) > 1 else None
-
     def request(self, point: Mapping[str, Any]) -> Request:
         """Return the run that a point asks for: timing only, unless it says otherwise."""
         values = {"numerics": "off", "checks": "off", **self.fixed, **point}
@@ -162,6 +156,13 @@ def _nearest(wanted: Any, values: Sequence[Value]) -> Value:
     return min(numbers, key=lambda value: abs(value - wanted))
 
 
+def new_recordings() -> Recordings:
+    """Return an empty place for the recordings of launches."""
+    from ascend_sim.recorder import Recordings  # noqa: PLC0415  the machine is loaded when it is needed
+
+    return Recordings()
+
+
 Front = Sequence[Mapping[str, float]]
 """Points that are known, by the columns that are to be small."""
 
@@ -171,18 +172,14 @@ def evaluate(
 ) -> Row:
     """Run a point and return its row; never raises for what it does.
 
-    It is replayed where `recordings` have its kernel. With `front` its kernel is recorded first, and not simulated
-    where it cannot beat a point of the front in any of its columns: the status is `pruned` then. `simulated` says
-    whether it came to a simulation.
+    A launch for its time only is recorded and replayed, with a recording of `recordings` where they have its kernel.
+    With `front` it is not simulated where its lower bound is above a point of the front in all of its columns: the
+    status is `pruned` then. `simulated` says whether it came to a simulation.
     """
     started = time.perf_counter()
     request = task.request(point)
     pruner = Pruner(front) if front is not None else None
-    substitute = None
-    if pruner is not None:
-        substitute = pruner.launch
-    elif recordings is not None:
-        substitute = recordings.launch
+    substitute = (pruner or recordings or new_recordings()).launch
     try:
         with replacing(substitute):
             row = _row(_simulate(request))
@@ -294,19 +291,30 @@ def _row(outcome: Outcome) -> Row:
 
 
 def measures(run: Run) -> Row:
-    """Return what a row says of a run that went through."""
-    summary = run.summary
+    """Return what a row says of a run that went through. A replayed run is not asked for its records."""
+    recording = run.origin.recording if run.origin is not None else None
+    if recording is not None:
+        from ascend_sim.roofline import lower_bound  # noqa: PLC0415  loads the machine
+
+        l2, places = run.options["l2_start"], run.options["cores"]
+        bound, limit = lower_bound(recording, run.chip, l2=l2, physical_cores=places)
+        seats = len({(part.kind, part.sub_block) for part in recording.parts})
+        cores = min(places, recording.blocks) * seats
+    else:
+        summary = run.summary
+        bound, limit = summary["bound"]["lower_bound_cycles"], summary["bound"]["limit"]
+        cores = len(run.log.cores)
     return {
         "cycles": run.cycles,
         "time_us": round(run.time_us, 3),
         "blocks": run.blocks,
-        "cores": len(run.log.cores),
-        "bound_cycles": summary["bound"]["lower_bound_cycles"],
-        "limit": summary["bound"]["limit"],
+        "cores": cores,
+        "bound_cycles": bound,
+        "limit": limit,
         "ub_bytes": run.origin.reserved.get("UB", 0) if run.origin is not None else 0,
-        "bytes_read": summary["bytes"]["gm_read"],
-        "bytes_written": summary["bytes"]["gm_write"],
-        "stalls": {cause: cycles for cause, cycles in summary["stalls"].items() if cycles},
+        "l2_hit_bytes": run.memory["l2_hit_bytes"],
+        "l2_miss_bytes": run.memory["l2_miss_bytes"],
+        "write_back_bytes": run.memory["write_back_bytes"],
     }
 
 

@@ -12,20 +12,19 @@ import sys
 
 
 def main() -> None:
-    """Work until standard input ends. A job says whether it shares recordings with the one before it."""
+    """Work until standard input ends."""
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-    from ascend_sim.recorder import Recordings  # noqa: PLC0415  after standard output is safe
-    from ascend_sim.tuning.task import Task, evaluate  # noqa: PLC0415  as above
+    from ascend_sim.tuning.task import (  # noqa: PLC0415  after standard output is safe
+        Task,
+        evaluate,
+        new_recordings,
+    )
 
-    recordings = None
+    recordings = new_recordings()
     for line in sys.stdin:
         job = json.loads(line)
-        if not job["share"]:
-            recordings = None
-        elif recordings is None:
-            recordings = Recordings()
         row = evaluate(Task.of(job["task"]), job["point"], recordings, job["front"])
         rows.write(json.dumps(row) + "\n")
         rows.flush()

@@ -99,7 +99,6 @@ class _Hand(threading.Thread):
                     words = {
                         "task": self._task,
                         "point": point,
-                        "share": len(batch) > 1,
                         "front": front,
                     }
                     self._done.put((point, self._ask(words)))
