@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_sim.agenda import PROGRAM
 from ascend_sim.cost import whole
+from ascend_sim.errors import UnsupportedError
 from ascend_sim.trace import Cause, Item, Kind
 from isa.types import Pipe
 
@@ -106,7 +107,11 @@ class Mailbox:
 
 def post(stream: Program, receiver: Core, content: Any, text: str) -> None:
     """Send a message to another core of this AI Core, when the scalar unit has written it."""
-    stream.spend("message", writing_cycles(stream.session.chip))
+    from ascend_sim.program import ScalarCall, spending  # noqa: PLC0415  programs import this module
+
+    cycles = writing_cycles(stream.session.chip)
+    write = ScalarCall("message", spending(cycles), spent=cycles, text=text)
+    stream._scalar(write, stream.site())
     item = stream._new(Pipe.S, Kind.SET_FLAG, "message", stream.site())
     receiver.mailbox.count += 1
     item.mode, item.flag, item.event_id = DIRECT, MAIL_KEY, MAIL_KEY + receiver.mailbox.count
@@ -121,7 +126,10 @@ def receive(stream: Program, senders: frozenset[int] | None = None) -> Item:
     stream.core.mailbox.senders = senders
     stream._items.append(item)
     stream._give_way()
-    assert item.partner is not None
+    if item.partner is None:
+        raise UnsupportedError(
+            "a kernel whose cores send messages (a Matmul object in a mix kernel) cannot be recorded without running it"
+        )
     item.event_id = item.partner.event_id
     if stream.order is not None:  # only now is it known whose message it is
         stream.order.issue(item)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ascend_sim.errors import ConfigError, UnsupportedError
+from ascend_sim.mailbox import Letter
 from ascend_sim.messages import place
 from ascend_sim.placement import KernelType, vector_only
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, Site
@@ -261,6 +262,11 @@ class _Reader:
         call = item.call
         number = -1
         if call is not None:
+            if isinstance(call, Letter):
+                raise UnsupportedError(
+                    f"messages between cores cannot be recorded: which one comes first is known while the kernel runs "
+                    f"only{self._at(item)}"
+                )
             if isinstance(call, Call):
                 number = self._call(call)
                 gm = gm_side(call)

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ascend_sim.adv.batch import products
 from ascend_sim.adv.commands import Compute, ComputeAll, Finish
+from ascend_sim.adv.link import Link
 from ascend_sim.adv.settings import Settings, refuse, unsupported
 from ascend_sim.adv.store import ATOMIC, Out
 from ascend_sim.lang.enums import CubeFormat
@@ -219,6 +221,88 @@ class Matmul(Settings):
         self.connected("end").send(Finish(), wait=False)
         self._number = 0
 
+    # ---- batches --------------------------------------------------------------------------------
+
+    def iterate_batch(self, tensor: Any, *args: Any, **kwargs: Any) -> None:
+        """Compute a batch of products into `tensor` in GM, each of single_core_m × single_core_n.
+
+        (tensor, batch_a, batch_b, en_sequential_write, matrix_stride_a=0, matrix_stride_b=0, matrix_stride_c=0,
+        en_partial_sum=None, en_atomic=None, sync=True, wait_iterate_batch=None); in a cube-only kernel, after
+        `set_batch_num`, (tensor, en_partial_sum, en_atomic, en_sequential_write, matrix_stride_a=0, …).
+        """
+        name = "iterate_batch"
+        given = _batch_arguments(self, name, args, kwargs)
+        if given["en_partial_sum"]:
+            unsupported(f"{name} with en_partial_sum")
+        if not isinstance(tensor, GlobalTensor):
+            unsupported(f"{name} with a result in UB")
+        if given["en_sequential_write"]:
+            refuse(
+                "matmul-batch", f"{name}: en_sequential_write is False where the result goes to GM"
+            )
+        link = self.connected(name)
+        commands = products(
+            self, tensor, given["batch_a"], given["batch_b"], given["en_atomic"] or 0,
+            (given["matrix_stride_a"], given["matrix_stride_b"], given["matrix_stride_c"]), name,
+        )  # fmt: skip
+        self._send_all(link, commands, given["sync"], bool(given["wait_iterate_batch"]))
+
+    def _send_all(self, link: Link, commands: list[ComputeAll], sync: bool, later: bool) -> None:
+        for command in commands[:-1]:
+            link.send(command, wait=False)
+        if later and not sync:
+            link.promise(commands[-1])
+        else:
+            link.send(commands[-1], wait=sync)
+
+    def wait_iterate_batch(self) -> None:
+        """Wait for an iterate_batch or iterate_n_batch with sync=False and wait_iterate_batch=True."""
+        self.connected("wait_iterate_batch").wait()
+
+    def iterate_n_batch(
+        self,
+        batch_loop: int,
+        batch_a: int,
+        batch_b: int,
+        en_sequential_write: bool,
+        matrix_stride_a: int = 0,
+        matrix_stride_b: int = 0,
+        matrix_stride_c: int = 0,
+        sync: bool = True,
+        wait_iterate_batch: bool = False,
+    ) -> None:
+        """Compute `batch_loop` batches into the workspace (`set_workspace`), one behind another."""
+        name = "iterate_n_batch"
+        if self._workspace is None:
+            refuse(
+                "matmul-no-workspace", f"{name} keeps its results in GM: call set_workspace before"
+            )
+        link = self.connected(name)
+        size = max(batch_a, batch_b)
+        commands = []
+        for number in range(batch_loop):
+            commands += products(
+                self, self._workspace, batch_a, batch_b, 0,
+                (matrix_stride_a, matrix_stride_b, matrix_stride_c), name, number * size,
+            )  # fmt: skip
+        self._batches_taken = 0
+        self._send_all(link, commands, sync, wait_iterate_batch)
+
+    def get_batch_tensor_c(self, *args: Any, **kwargs: Any) -> GlobalTensor | None:
+        """Return where the next batch of iterate_n_batch is in the workspace: (batch_a, batch_b, …, sync=False)."""
+        name = "get_batch_tensor_c"
+        if kwargs.get("tensor") is not None or (args and isinstance(args[0], LocalTensor)):
+            unsupported(f"{name} with a tensor in UB")
+        batch_a, batch_b = (kwargs.get(what, value) for what, value in
+                            zip(("batch_a", "batch_b"), (*args, 1, 1), strict=False))  # fmt: skip
+        if self._workspace is None:
+            refuse("matmul-no-workspace", f"{name}: iterate_n_batch has not been called")
+        job = self.product(name)
+        size = max(batch_a, batch_b) * job.m * job.n
+        start = self._batches_taken * size
+        self._batches_taken += 1
+        return self._workspace[start : start + size]
+
     # ---- what is not simulated ------------------------------------------------------------------
 
     def set_self_define_data(self, data_ptr: Any) -> None:
@@ -232,3 +316,32 @@ class Matmul(Settings):
     def set_sparse_index(self, index_global: Any) -> None:
         """Refuse: sparse products are not simulated."""
         unsupported("set_sparse_index: sparse products")
+
+
+_BATCH = ("batch_a", "batch_b", "en_sequential_write", "matrix_stride_a", "matrix_stride_b", "matrix_stride_c",
+          "en_partial_sum", "en_atomic", "sync", "wait_iterate_batch")  # fmt: skip
+_BATCH_OF_CUBE = ("en_partial_sum", "en_atomic", "en_sequential_write", "matrix_stride_a", "matrix_stride_b",
+                  "matrix_stride_c")  # fmt: skip
+
+
+def _batch_arguments(
+    mm: Matmul, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return iterate_batch's arguments by name, whichever of its two forms was used."""
+    cube = not ({"batch_a", "batch_b", "sync", "wait_iterate_batch"} & set(kwargs)) and (
+        (bool(args) and isinstance(args[0], bool)) or (not args and "en_partial_sum" in kwargs)
+    )
+    names = _BATCH_OF_CUBE if cube else _BATCH
+    given: dict[str, Any] = dict.fromkeys(_BATCH)
+    given |= {"matrix_stride_a": 0, "matrix_stride_b": 0, "matrix_stride_c": 0, "sync": True}
+    unknown = [one for one in kwargs if one not in names]
+    if unknown or len(args) > len(names):
+        refuse(
+            "form", f"{name} takes (tensor, {', '.join(names)}), got {', '.join(unknown) or 'more'}"
+        )
+    given |= dict(zip(names, args, strict=False)) | kwargs
+    if cube:
+        given["batch_a"], given["batch_b"] = mm.batch
+        if not all(mm.batch):
+            refuse("matmul-batch", f"{name}: call set_batch_num(batch_a, batch_b) before")
+    return given

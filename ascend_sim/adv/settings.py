@@ -64,7 +64,8 @@ class Settings:
         self._number = 0
         self.last = 0
         self.taken = 0
-        self._batch = (0, 0)
+        self.batch = (0, 0)
+        self._batches_taken = 0
         self.ahead = False
         """An asynchronous iterate has been started; its blocks are, or will be, in the workspace."""
         self._arrived = True
@@ -72,6 +73,13 @@ class Settings:
         """A block is on its way to UB, and wait_get_tensor_c has not been called."""
 
     # ---- setting up ---------------------------------------------------------------------------
+
+    @property
+    def tiling(self) -> TCubeTiling:
+        """The tiling; fault where there is none."""
+        if self._tiling is None:
+            refuse("matmul-tiling", "Matmul: no tiling; give one to register_matmul or call init")
+        return self._tiling
 
     def init(self, tiling: TCubeTiling) -> None:
         """Take a tiling; sizes set by other calls before are forgotten."""
@@ -240,7 +248,7 @@ class Settings:
 
     def set_batch_num(self, batch_a: int, batch_b: int) -> None:
         """Set how many matrices of A and of B one iterate_batch takes (cube-only kernels)."""
-        self._batch = (int(batch_a), int(batch_b))
+        self.batch = (int(batch_a), int(batch_b))
 
     def _changed(self) -> None:
         """Forget the product that was under way: something about it is new."""
