@@ -74,6 +74,12 @@ def _room(tensor: LocalTensor, need: int, name: str, what: str) -> None:
         )
 
 
+def _padded(columns: int, target: LocalTensor) -> int:
+    """Return columns up to whole data blocks: what a row of a result takes in UB."""
+    per = BLOCK_BYTES // target.dtype.size
+    return round_up(columns, per)
+
+
 def _to_local(
     mm: Matmul,
     link: Link,
@@ -97,8 +103,8 @@ def _to_local(
     if nz:
         _fetch_groups(link, job, target, area, rows, columns)
     else:
-        size = target.dtype.size
-        _room(target, rows * round_up(columns * size, BLOCK_BYTES), NAME, "the block")
+        columns = _padded(columns, target)
+        _room(target, rows * columns * target.dtype.size, NAME, "the block")
         link.fetch(target, area, rows, columns, pitch)
     link.fetched()
 
@@ -144,9 +150,9 @@ def all_to_local(mm: Matmul, link: Link, job: Job, target: LocalTensor, atomic: 
     if nz:
         link.fetch(target, area, width // 16, height * 16, height * 16)
     else:
-        size = target.dtype.size
-        _room(target, job.m * round_up(job.n * size, BLOCK_BYTES), name, "C")
-        link.fetch(target, area, job.m, job.n, width)
+        columns = _padded(job.n, target)
+        _room(target, job.m * columns * target.dtype.size, name, "C")
+        link.fetch(target, area, job.m, columns, width)
     link.fetched()
 
 
@@ -157,7 +163,8 @@ def _from_workspace(mm: Matmul, link: Link, job: Job, target: Any, sync: bool) -
     _check_local(mm, target, NAME)
     row, column = job.place(number)
     rows = min(job.base_m, job.m - row * job.base_m)
-    columns = min(job.base_n, job.n - column * job.base_n)
+    columns = _padded(min(job.base_n, job.n - column * job.base_n), target)
+    _room(target, rows * columns * target.dtype.size, NAME, "the block")
     link.fetch(target, source, rows, columns, job.base_n)
     if sync:
         link.fetched()

@@ -16,11 +16,10 @@ from ascend_sim.adv.commands import Command, Finish
 from ascend_sim.cross_core import ANSWERS, CUBE_READY
 from ascend_sim.mailbox import answer, post, receive
 from ascend_sim.program import KernelReturns
-from isa.copy_pad import data_copy_pad
 from isa.faults import fault
 from isa.layout import round_up
 from isa.move import data_copy
-from isa.params import DataCopyExtParams, DataCopyParams
+from isa.params import DataCopyParams
 from isa.tensor import GlobalAddress, GlobalTensor, GmBuffer, LocalTensor
 from isa.types import BLOCK_BYTES, DType, HardEvent, Pipe
 
@@ -52,6 +51,7 @@ def serve(stream: Program, unit: CubeUnit) -> None:
         if reply is not None:
             answer(stream, client, reply, pipe)
         stream.borrowed_site = None
+    unit.close()
     raise KernelReturns
 
 
@@ -117,16 +117,12 @@ class MessageLink:
     def fetch(
         self, target: LocalTensor, source: GlobalTensor, rows: int, columns: int, pitch: int
     ) -> None:
-        """Copy rows of a result from the workspace to UB, each on a border of 32 bytes there."""
+        """Copy rows of a result from the workspace to UB, one behind another; they are whole data blocks."""
+        self._let_read()
         size = target.dtype.size
-        width = columns * size
         self._flag(_E.V_MTE2)
-        gap = (pitch - columns) * size
-        if width % BLOCK_BYTES == 0 and gap % BLOCK_BYTES == 0:
-            length, skip = width // BLOCK_BYTES, gap // BLOCK_BYTES
-            data_copy(target, source, DataCopyParams(rows, length, skip, 0))
-        else:
-            data_copy_pad(target, source, DataCopyExtParams(rows, width, gap, 0))
+        length, gap = columns * size // BLOCK_BYTES, (pitch - columns) * size // BLOCK_BYTES
+        data_copy(target, source, DataCopyParams(rows, length, gap, 0))
         self._reading = self._stream.take_event(_E.MTE2_S, "matmul")
         self._stream.set_flag(_E.MTE2_S, self._reading, site=self._stream.site())
 

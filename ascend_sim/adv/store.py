@@ -11,7 +11,7 @@ from isa.cube_params import FixpipeConfig, FixpipeParamsV220, QuantModes
 from isa.faults import fault
 from isa.fixpipe import fixpipe
 from isa.layout import round_up
-from isa.types import BLOCK_BYTES, DType, bfloat16, float16, float32, int8, int32, uint8
+from isa.types import BLOCK_BYTES, DType, Pipe, bfloat16, float16, float32, int8, int32, uint8
 
 if TYPE_CHECKING:
     from ascend_sim.adv.cube import Block, CubeUnit
@@ -110,6 +110,7 @@ def store(unit: CubeUnit, block: Block, out: Out, name: str) -> None:
     if begin is not None:
         begin(target.dtype)
     if scales is not None:
+        unit.stream.pipe_barrier(Pipe.FIX)  # the last block's scales in FB are overwritten
         fixpipe(target[place:], block.tensor, scales, params, config)
     else:
         fixpipe(target[place:], block.tensor, params, config)
