@@ -142,24 +142,18 @@ class CrossFlags:
                 struck=True,
             )
 
-    def missing(self, core: Core, flag_id: int) -> str:
-        """Say which cores a wait on this core still lacks a set of."""
-        lines = []
+    def rounds_for(self, core: Core, flag_id: int) -> list[tuple[int, list[tuple[Core, int]]]]:
+        """Return the modes in which a flag has been set for a core, each with its senders and how often they set."""
+        found = []
         for (mode, other_id, group, kind), sets in self._sets.items():
-            if other_id != flag_id or (group not in (-1, core.cluster)):
+            if other_id != flag_id or group not in (-1, core.cluster):
                 continue
-            counts = {
-                other.name: len(sets.get(other.index, []))
+            if (kind is core.kind) is (mode == 2):
+                continue  # set for others
+            senders = [
+                (other, len(sets.get(other.index, [])))
                 for other in self._session.cores
                 if other.kind is kind and group in (-1, other.cluster)
-            }
-            most = max(counts.values())
-            behind = [name for name, count in counts.items() if count < most]
-            if behind:
-                shown = ", ".join(behind[:6]) + (
-                    f" and {len(behind) - 6} more" if len(behind) > 6 else ""
-                )
-                lines.append(
-                    f"mode {mode}: {len(counts) - len(behind)} of {len(counts)} have set, missing: {shown}"
-                )
-        return "; ".join(lines) or "nobody sets it any more"
+            ]
+            found.append((mode, senders))
+        return found

@@ -1,19 +1,14 @@
-"""The wording of findings that involve more than one place: races and deadlocks."""
+"""The wording of findings that involve more than one place: races, and the data cache."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ascend_sim.errors import Finding
-from ascend_sim.mailbox import MAIL_KEY
-from ascend_sim.soft_flags import SOFT
-from ascend_sim.trace import Item, Kind, Site
-from ascend_sim.unit_flags import FINISH, is_flagged
+from ascend_sim.trace import Item, Site
 from isa.types import Pipe, Space
 
 if TYPE_CHECKING:
-    from ascend_sim.core import Core
     from ascend_sim.gm_order import Conflict
     from isa.access import Access
 
@@ -144,146 +139,3 @@ def coherence(conflict: Conflict, names: tuple[str, str], sites: list[Site]) -> 
         )
     lines.append(f"  {cure}")
     return "\n".join(lines)
-
-
-def deadlock(cores: list[Core], sites: list[Site], now: int) -> tuple[str, Finding]:
-    """Say who waits for what, and how many sets each wait got."""
-    lines = [f"deadlock at cycle {now}: nothing can move any more"]
-    first: tuple[Core, Item] | None = None
-    for core in cores:
-        if core.program is None:
-            continue
-        for item, text in _blocked(core, sites):
-            lines.append(f"  {core.name}.{item.pipe.name:<5} {text}")
-            if first is None or (first[0] is core and item.index < first[1].index):
-                first = (core, item)
-    finding = Finding("DEADLOCK", "deadlock", "\n".join(lines), struck=True)
-    if first is not None:
-        core, item = first
-        site = sites[item.site]
-        finding.file, finding.line = site.file, site.line
-        finding.core, finding.pipe = core.name, item.pipe.name
-    return finding.message, finding
-
-
-def _blocked(core: Core, sites: list[Site]) -> list[tuple[Item, str]]:
-    found = [
-        (pipe.blocked, _wait_text(core, pipe.blocked, sites))
-        for pipe in core.pipes.values()
-        if pipe.blocked is not None
-    ]
-    if core.waiting_flag is not None:
-        found.append((core.waiting_flag, _wait_text(core, core.waiting_flag, sites)))
-    elif core.items:
-        item = core.items[0]
-        if core.waiting_for is not None:
-            full = core.waiting_for.pipe.name
-            text = (
-                f"cannot issue {item.name} ({place(sites[item.site])}): the queue of {full} is full"
-            )
-        elif item.name == "end":
-            text = "has reached the kernel's end and waits for the pipes above"
-        else:
-            text = f"waits in {item.name} ({place(sites[item.site])}) for the pipes above"
-        found.append((item, text))
-    return found
-
-
-def _silent(core: Core) -> str:
-    """Say what the vector cores of a cube core are doing instead of sending a message."""
-    texts = []
-    for other in core.cross.vector_cores(core):
-        done = other.program is None
-        texts.append(f"{other.name} {'has ended without one' if done else 'has not sent one'}")
-    return "; ".join(texts) + (
-        ". Every vector core of a block calls register_matmul where its cube core does"
-    )
-
-
-def _wait_text(core: Core, item: Item, sites: list[Site]) -> str:
-    if item.flag == MAIL_KEY:
-        return f"waits at {place(sites[item.site])} for a message: {_silent(core)}"
-    if item.kind is Kind.WAIT_FLAG and item.mode == SOFT:
-        missing = core.cross.soft.missing(item.flag)
-        return f"{item.name} waits at {place(sites[item.site])} for {missing}"
-    if item.kind is Kind.WAIT_FLAG and item.event is None:
-        return (
-            f"waits at {place(sites[item.site])} for cross-core flag {item.event_id}: "
-            f"{core.cross.missing(core, item.event_id)}"
-        )
-    if item.kind is Kind.INSTRUCTION and core.unit_flags is not None and is_flagged(item):
-        return _unit_flag_text(core, item, sites)
-    if item.kind is not Kind.WAIT_FLAG or item.event is None:
-        return f"waits in {item.name} ({place(sites[item.site])})"
-    sets = [
-        other
-        for other in core.log.items
-        if other.kind is Kind.SET_FLAG
-        and other.event is item.event
-        and other.event_id == item.event_id
-    ]
-    waits = [
-        other
-        for other in core.log.items
-        if other.kind is Kind.WAIT_FLAG
-        and other.event is item.event
-        and other.event_id == item.event_id
-        and other.index <= item.index
-    ]
-    fired = sum(1 for other in sets if other.end >= 0)
-    text = (
-        f"waits at {place(sites[item.site])} for {item.event.name} id {item.event_id}: this is wait number "
-        f"{len(waits)}, the flag was set {fired} time{'s' if fired != 1 else ''}"
-    )
-    pending = [other for other in sets if other.end < 0]
-    if pending:
-        text += f"; the next set is at {place(sites[pending[0].site])}, queued behind what waits"
-    else:
-        near = [
-            other
-            for other in core.log.items
-            if other.kind is Kind.SET_FLAG
-            and other.event is item.event
-            and other.event_id != item.event_id
-        ]
-        if near:
-            text += f"; a set of id {near[-1].event_id} is at {place(sites[near[-1].site])}"
-        else:
-            text += f"; nothing sets it: add set_flag({item.event.name}, {item.event_id}) before this wait"
-    return text
-
-
-def _unit_flag_text(core: Core, item: Item, sites: list[Site]) -> str:
-    """Say which units of L0C an Mmad or a Fixpipe waits for, and which instruction should have changed them."""
-    assert core.unit_flags is not None
-    ranges, filled_by = core.unit_flags.missing(item)
-    low, high = ranges[0]
-    filling = item.pipe is Pipe.M
-    text = (
-        f"{item.name} waits at {place(sites[item.site])} for L0C[{low}:{high}] to become "
-        f"{'free' if filling else 'full'} (unit flag)"
-    )
-    if filled_by is not None:
-        text += f"; mmad at {place(sites[filled_by.site])} left it full"
-    partner, pipe = ("fixpipe", Pipe.FIX) if filling else ("mmad", Pipe.M)
-    others = [
-        other
-        for other in core.log.items
-        if other.pipe is pipe and other.name == partner and _touches_units(other, low, high)
-    ]
-    late = [other for other in others if other.start < 0 and other.call.unit_flag == FINISH]
-    if late:
-        return f"{text}; the {partner} with unit_flag 3 at {place(sites[late[0].site])} is queued behind what waits"
-    text += f"; no {partner} with unit_flag 3 follows"
-    without = [other for other in others if other.call.unit_flag != FINISH]
-    if without:
-        near = without[-1]
-        text += f": {partner} at {place(sites[near.site])} has unit_flag {near.call.unit_flag}"
-    return text
-
-
-def _touches_units(item: Item, low: int, high: int) -> bool:
-    if not item.call.writes:
-        return False
-    access = item.call.writes[0] if item.pipe is Pipe.M else item.call.reads[0]
-    return access.space is Space.L0C and access.low < high and low < access.high

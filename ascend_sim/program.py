@@ -180,6 +180,13 @@ class Program:
         self._greenlet = greenlet(self._run)
         self._greenlet.gr_context = copy_context()
 
+    @property
+    def number(self) -> int:
+        """The index that `get_block_idx` gives."""
+        if self.core_kind is CoreKind.AIC:
+            return self.block
+        return self.block * task_ratio(self.session.kernel_type) + self.sub_block
+
     # ---- the greenlet -----------------------------------------------------------------------
 
     def _run(self, _: Any = None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascend_sim import messages
+from ascend_sim import deadlock, messages
 from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.core import Core
 from ascend_sim.core_order import CoreOrder
@@ -459,7 +459,7 @@ class Session:
             times = [core.time, *(max(pipe.accept, pipe.landed) for pipe in core.pipes.values())]
             waits = [pipe.blocked.head for pipe in core.pipes.values() if pipe.blocked is not None]
             self.agenda.now = max(self.agenda.now, *times, *waits)
-        message, finding = messages.deadlock(self.cores, self.sites, self.agenda.now)
+        message, finding = deadlock.report(self, self.agenda.now)
         raise DeadlockError(message, finding)
 
     def abort(self) -> None:

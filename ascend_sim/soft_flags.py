@@ -100,14 +100,16 @@ class SoftFlags:
                 core.wake_scalar()
                 core.pump()
 
-    def missing(self, number: int) -> str:
-        """Say what a wait is for, and who has not come."""
+    def missing(self, number: int) -> tuple[str, list[int]]:
+        """Say what a wait is for and which blocks have not come; return these too."""
         name = self._names[number - _FIRST]
         (group, _) = next(key for key, known in self._numbers.items() if known == number)
         count = self._counts.get(group, 1)
         if count == 1:
-            return f"{name}: nobody sets it any more"
+            return f"{name}: nobody sets it any more", []
         sets = self._rounds.get(group, {})
-        behind = [str(member) for member in range(count) if not sets.get(member)]
-        shown = ", ".join(behind[:8]) + (f" and {len(behind) - 8} more" if len(behind) > 8 else "")
-        return f"{name}: {count - len(behind)} of {count} blocks have come, missing: block {shown}"
+        behind = [member for member in range(count) if not sets.get(member)]
+        shown = ", ".join(str(member) for member in behind[:8])
+        more = f" and {len(behind) - 8} more" if len(behind) > 8 else ""
+        come = count - len(behind)
+        return f"{name}: {come} of {count} blocks have come, missing: block {shown}{more}", behind

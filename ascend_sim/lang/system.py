@@ -14,10 +14,7 @@ from isa.types import CoreKind, uint8
 
 def get_block_idx() -> int:
     """Return the index of this block; on a vector core of a mix kernel, of this core's part of it."""
-    stream = program()
-    if stream.core_kind is CoreKind.AIC:
-        return stream.block
-    return stream.block * task_ratio(stream.session.kernel_type) + stream.sub_block
+    return program().number
 
 
 def get_block_num() -> int:

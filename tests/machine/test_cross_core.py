@@ -195,7 +195,7 @@ def test_a_core_that_never_comes() -> None:
     with pytest.raises(DeadlockError) as caught:
         toy_run(kernel, cores=4)
     message = str(caught.value)
-    assert "3 of 4 have set, missing: core1.aiv0" in message
+    assert "for sync_all: 3 of 4 cores have come, missing: core1.aiv0 (has ended)" in message
     assert f"test_cross_core.py:{line_of(kernel, '# here')}" in message
     assert caught.value.finding.line == line_of(kernel, "# here")
 

@@ -177,6 +177,155 @@ def test_only_the_blocks_that_hang_are_named() -> None:
     assert "core1.aiv1" not in message
 
 
+# ---- who waits for whom ---------------------------------------------------------------------
+
+
+def ring_of(error: DeadlockError) -> list[str]:
+    """The units that a message says wait for each other."""
+    (line,) = [line for line in str(error).splitlines() if "they wait for each other" in line]
+    return line.partition(": ")[2].partition(". ")[0].split(" -> ")
+
+
+def test_a_ring_of_two_pipes() -> None:
+    def kernel() -> None:
+        asc.wait_flag(E.MTE3_V, 0)
+        asc.set_flag(E.V_MTE3, 0)
+        asc.wait_flag(E.V_MTE3, 0)
+        asc.set_flag(E.MTE3_V, 0)
+
+    assert ring_of(hang(kernel)) == ["core0.aiv0.V", "core0.aiv0.MTE3", "core0.aiv0.V"]
+
+
+def test_a_loop_that_waits_before_it_sets() -> None:
+    """The cube core's ping-pong without its first set."""
+
+    def kernel() -> None:
+        a1 = asc.LocalTensor(asc.float16, asc.TPosition.A1, 0, 256)
+        a2 = asc.LocalTensor(asc.float16, asc.TPosition.A2, 0, 256)
+        b2 = asc.LocalTensor(asc.float16, asc.TPosition.B2, 0, 256)
+        c = asc.LocalTensor(asc.float32, asc.TPosition.CO1, 0, 256)
+        for _ in range(4):
+            asc.wait_flag(E.M_MTE1, 3)  # here
+            asc.load_data(a2, a1, asc.LoadData2DParams(0, 1, 1))
+            asc.set_flag(E.MTE1_M, 3)
+            asc.wait_flag(E.MTE1_M, 3)
+            asc.mmad(c, a2, b2, asc.MmadParams(16, 16, 16))
+            asc.set_flag(E.M_MTE1, 3)  # set
+
+    error = hang(kernel, checks="off", kernel_type="AIC_ONLY")
+    message = str(error)
+    assert ring_of(error) == ["core0.aic.M", "core0.aic.MTE1", "core0.aic.M"]
+    assert "needs one set before the loop" in message
+    assert error.finding.line == line_of(kernel, "# here")
+    assert "this is wait number 1, the flag was set 0 times" in message
+    place = f"tests/machine/test_deadlock.py:{line_of(kernel, '# set')}"
+    assert f"the next set is at {place} in kernel, queued behind what waits" in message
+
+
+def test_cube_and_vector_cores_wait_for_each_other() -> None:
+    def kernel() -> None:
+        if asc.ascend_is_aic():
+            asc.cross_core_wait_flag(1, 2, asc.PipeID.PIPE_S)  # cube
+            asc.cross_core_set_flag(2, 2, asc.PipeID.PIPE_FIX)
+        else:
+            asc.cross_core_wait_flag(2, 2, asc.PipeID.PIPE_S)  # vector
+            asc.cross_core_set_flag(1, 2, asc.PipeID.PIPE_MTE3)
+
+    error = hang(kernel, kernel_type="MIX_AIC_1_2")
+    message = str(error)
+    assert "core0.aic.S" in message
+    assert f":{line_of(kernel, '# cube')} in kernel for cross-core flag 1" in message
+    assert f":{line_of(kernel, '# vector')} in kernel for cross-core flag 2" in message
+    assert "nobody sets it" in message
+
+
+def test_the_second_round_that_one_core_leaves_out() -> None:
+    def kernel() -> None:
+        if asc.ascend_is_aic():
+            for _ in range(2):
+                asc.cross_core_wait_flag(1, 2, asc.PipeID.PIPE_S)  # here
+        else:
+            for _ in range(2 - asc.get_sub_block_idx()):
+                asc.cross_core_set_flag(1, 2, asc.PipeID.PIPE_MTE3)
+
+    error = hang(kernel, kernel_type="MIX_AIC_1_2")
+    assert (
+        "for cross-core flag 1, wait number 2: mode 2: 1 of 2 have set, missing: core0.aiv1 (has ended)"
+        in str(error)
+    )
+    assert (error.finding.core, error.finding.line) == ("core0.aic", line_of(kernel, "# here"))
+
+
+def test_a_flag_with_another_number_has_come() -> None:
+    def kernel() -> None:
+        if asc.ascend_is_aic():
+            asc.cross_core_set_flag(4, 2, asc.PipeID.PIPE_FIX)  # set
+        else:
+            asc.cross_core_wait_flag(5, 2, asc.PipeID.PIPE_S)
+
+    message = str(hang(kernel, kernel_type="MIX_AIC_1_2"))
+    place = f"tests/machine/test_deadlock.py:{line_of(kernel, '# set')}"
+    assert f"flag 4 has come (set at {place} in kernel) and nobody waits for it" in message
+    assert message.count("cross-core flag 5") == 1  # both vector cores in one line
+    assert "(and 1 more: core0.aiv1)" in message
+
+
+@pytest.mark.parametrize("soft", [True, False])
+def test_more_blocks_than_cores(soft: bool) -> None:
+    """The blocks that run wait for those that no core is free for."""
+
+    def kernel(ws: asc.GlobalAddress) -> None:
+        if soft:
+            asc.sync_all(window(ws), asc.LocalTensor(asc.int32, asc.TPosition.VECIN, 0, 64))
+        else:
+            asc.sync_all()
+
+    error = hang(kernel, np.zeros(64, np.int32), cores=6, physical_cores=4)
+    assert "4 to 5 have not started: no core is free for them" in str(error)
+    run = toy_run(kernel, np.zeros(64, np.int32), cores=4, physical_cores=4)
+    assert run.findings == []
+
+
+def test_a_core_that_is_held_up_elsewhere() -> None:
+    """Three cores meet; the fourth waits for a flag that nobody sets: that wait is to blame."""
+
+    def kernel() -> None:
+        if asc.get_block_idx() == 3:
+            asc.wait_flag(E.V_S, 0)  # culprit
+        asc.sync_all()  # meet
+
+    error = hang(kernel, cores=4)
+    place = "tests/machine/test_deadlock.py"
+    assert (
+        f"missing: core1.aiv1 (waits at {place}:{line_of(kernel, '# culprit')} in kernel)"
+        in str(error)
+    )
+    assert (error.finding.core, error.finding.line) == ("core1.aiv1", line_of(kernel, "# culprit"))
+
+
+def test_a_set_that_nobody_waits_for_is_near() -> None:
+    def kernel(x: asc.GlobalAddress) -> None:
+        asc.data_copy(local(A, 64), window(x), 64)
+        asc.set_flag(E.MTE2_MTE3, 4)  # set
+        asc.wait_flag(E.MTE2_V, 4)
+
+    message = str(hang(kernel, floats(64)))
+    place = f"tests/machine/test_deadlock.py:{line_of(kernel, '# set')}"
+    assert f"nobody waits for the set of MTE2_MTE3 id 4 at {place}" in message
+
+
+def test_sets_of_an_earlier_block_do_not_count() -> None:
+    def kernel() -> None:
+        for _ in range(3 - asc.get_block_idx()):
+            asc.set_flag(E.MTE2_V, 0)
+            asc.wait_flag(E.MTE2_V, 0)
+        if asc.get_block_idx() == 1:
+            asc.wait_flag(E.MTE2_V, 0)
+
+    message = str(hang(kernel, cores=2, physical_cores=1, checks="off"))
+    assert "this is wait number 3, the flag was set 2 times" in message
+
+
 # ---- flags left over ------------------------------------------------------------------------
 
 
