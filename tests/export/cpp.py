@@ -36,7 +36,7 @@ REPEATS_AT = {
 }  # fmt: skip
 """Which argument counts the repeats, where it is not the last one before a structure."""
 
-WORK_TENSOR = ("ReduceMax", "ReduceMin", "ReduceSum")
+WORK_TENSOR = ("ReduceMax", "ReduceMin")
 """Calls whose third tensor is a scratch place, which is no source of the result."""
 
 Place = tuple[str, int]
@@ -77,6 +77,9 @@ class Tensor:
         )
 
     __add__ = __getitem__
+
+    def ReinterpretCast(self, kind: str) -> Tensor:
+        return Tensor(self.memory, self.address, SIZE[kind], self.block, self.data)
 
     @property
     def place(self) -> Place:
@@ -215,6 +218,24 @@ class Machine:
             self.told.append(told(name, [t.place for t in tensors], _amount(name, tensors, args)))
         return 0  # for calls that ask for a number
 
+    def on_ReduceSum(self, _: str, dst: Tensor, src: Tensor, _work: Tensor, count: int) -> None:
+        """The vector unit sums up, the scalar unit stores the sum, and both others wait for that."""
+        self.told.append(told("ReduceSum", [src.place], math.ceil(count * src.size / 256)))
+        self._hand_over("V_S")
+        self.told.append(Told("set_value", (dst.place,)))
+        self._hand_over("S_V")
+        self._hand_over("S_MTE3")
+
+    def _hand_over(self, event: str) -> None:
+        self.flag("set_flag", event, 0)
+        self.flag("wait_flag", event, 0)
+
+    def on_GatherMask(self, _: str, *args: Any) -> None:
+        """The count of what it kept goes to the scalar unit."""
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        self.told.append(told("GatherMask", [tensor.place for tensor in tensors], None))
+        self._hand_over("V_S")
+
     def on_GetBlockIdx(self, _: str) -> int:
         return self.block
 
@@ -249,8 +270,12 @@ def _amount(name: str, tensors: list[Tensor], args: tuple[Any, ...]) -> int | No
         return math.ceil(m / 16) * math.ceil(n / 16) * math.ceil(k * tensors[1].size / 32)
     if name in WORK_TENSOR:
         return None
-    if name in REPEATS_AT or (name == "Duplicate" and len(args) == 6):
-        return int(args[REPEATS_AT.get(name, 3)])
+    if name == "Duplicate" and len(args) == 6:
+        return int(args[3])
+    if name == "Gather" and len(args) == 7:
+        return int(args[5])
+    if name in REPEATS_AT:
+        return int(args[REPEATS_AT[name]])
     on_chip = [tensor.memory in set(MEMORY.values()) for tensor in tensors]
     if isinstance(last, Struct) and last.kind in AMOUNTS:
         return AMOUNTS[last.kind](last.values, size, not all(on_chip))
@@ -409,6 +434,8 @@ def _space(machine: Machine) -> dict[str, Any]:
         machine.told.append(
             Told("get_value", ((tensor.memory, tensor.address + index * tensor.size),))
         )
+        if tensor.data is None:
+            return 1  # what was computed is not known here; nothing may hang on it
         kind = next(k for k, v in SIZE.items() if v == tensor.size and k.startswith("int"))
         start = tensor.address + index * tensor.size
         return int(tensor.data[start : start + tensor.size].view(NUMPY[kind])[0])

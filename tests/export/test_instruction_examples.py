@@ -34,8 +34,8 @@ PYASC_FAILS = {
 
 SEVERAL = {
     "data_cache_clean_and_invalid", "data_cache_preload", "data_sync_barrier", "dump_acc_chk_point", "dump_tensor",
-    "gather_mask", "get_shape_size",
-    "get_store_atomic_config", "get_sys_workspace", "get_tpipe_ptr", "reduce_sum", "set_sys_workspace", "sort",
+    "get_shape_size",
+    "get_store_atomic_config", "get_sys_workspace", "get_tpipe_ptr", "set_sys_workspace", "sort",
     "trans_data_to_5hd",
 }  # fmt: skip
 """Calls of C++ that stand for several things here, or for none."""

@@ -12,7 +12,7 @@ from isa.types import Pipe, Space
 from tests.export.cpp import Told
 from tests.export.cpp import told as made
 
-READS_DST = {"axpy", "mul_add_dst", "fused_mul_add", "fused_mul_add_relu"}
+READS_DST = {"axpy", "mul_add_dst", "fused_mul_add", "fused_mul_add_relu", "mmad"}
 """Instructions whose destination is a source too: C++ names it once."""
 
 
@@ -38,7 +38,9 @@ def _told(item: Item) -> Told:
     call: Any = item.call
     if item.pipe is Pipe.S:
         return Told(item.name, (_scalar_place(call.detail()),))
-    reads = call.reads[:-1] if item.name in READS_DST else call.reads
+    reads = list(call.reads)
+    if item.name in READS_DST and len(reads) > 1 and _place(reads[-1]) == _place(call.writes[0]):
+        del reads[-1]
     accesses = [
         access for access in (*call.writes, *reads) if access.low >= 0
     ]  # no special registers
