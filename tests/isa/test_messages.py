@@ -390,7 +390,7 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
         lambda: data_copy_pad(gm(X), H1, DataCopyExtParams(1, 2), DataCopyPadExtParams(float16)),
     ),
     "data_copy_pad inside UB": (
-        "ILLEGAL_PARAM", "no-path", r"^data_copy_pad moves data between GM and UB only; from UB to L1",
+        "ILLEGAL_PARAM", "no-path", r"^data_copy_pad moves data between GM and UB only$",
         lambda: data_copy_pad(H1, H2, DataCopyExtParams(1, 2)),
     ),
     # tensors and the scalar unit
