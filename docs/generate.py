@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import inspect
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ from ascend_sim import asc
 from ascend_sim.codes import finding_codes
 from ascend_sim.errors import EXIT_CODE, KINDS
 from ascend_sim.instructions.table import instruction_rows, language_rows
+from ascend_sim.lang.refused import NOT_SIMULATED
+from isa.vector.refused import REFUSED
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 CLASSES = (
     "TPipe", "TQue", "TQueBind", "TBuf", "TBufPool", "LocalMemAllocator", "GlobalTensor", "LocalTensor", "ShapeInfo",
+    "DataType", "ConstExpr", "FixpipeConfig",
 )  # fmt: skip
 
 
@@ -64,7 +68,11 @@ def our_names() -> set[str]:
 
 def _methods(name: str) -> list[tuple[str, Any]]:
     members = inspect.getmembers(getattr(asc, name), callable)
-    return [(member, value) for member, value in members if not member.startswith("_")]
+    return [
+        (member, value)
+        for member, value in members
+        if not member.startswith("_") and not inspect.isclass(value)
+    ]
 
 
 def _arguments(function: Any) -> str:
@@ -126,9 +134,24 @@ def additions() -> str:
     return _list(our_names() - pyasc_names())
 
 
-def missing() -> str:
-    """Return the names of pyasc that are not here."""
-    return _list(pyasc_names() - our_names())
+def refused() -> str:
+    """Return the calls of pyasc that stop with a reason: what the 910B lacks, and what is not simulated."""
+    lines = ["| name | why not |", "|---|---|"]
+    reasons = {name: f"{why}: {instead}" for name, (why, instead) in REFUSED.items()}
+    reasons |= NOT_SIMULATED
+    names = sorted(pyasc_names() & set(reasons), key=str.lower)
+    lines += [f"| `{name}` | {_cell(reasons[name])} |" for name in names]
+    missing = pyasc_names() - our_names()
+    assert not missing, f"neither here nor refused: {missing}"
+    return "\n".join(lines)
+
+
+def jit_options() -> str:
+    """Return a table of asc.jit's options and their defaults."""
+    lines = ["| option | default |", "|---|---|"]
+    for kind in (asc.CompileOptions, asc.CodegenOptions):
+        lines += [f"| `{field.name}` | `{field.default!r}` |" for field in fields(kind)]
+    return "\n".join(lines)
 
 
 def _list(names: set[str]) -> str:
@@ -163,7 +186,8 @@ def _code(names: str) -> str:
 PARTS = {
     "checks.md": {"codes": code_table},
     "instructions.md": {"instructions": instruction_table, "language": language_table},
-    "language.md": {"additions": additions, "missing": missing, "names": name_tables},
+    "language.md": {"additions": additions, "names": name_tables},
+    "pyasc.md": {"options": jit_options, "refused": refused},
 }
 
 

@@ -75,7 +75,11 @@ def data_copy_pad(
             "ILLEGAL_PARAM",
             "no-path",
             "data_copy_pad moves data between GM and UB only"
-            + ("" if nd2nz_params is None else "; nd2nz_params are for a way from UB to L1, which the 910B lacks"),
+            + (
+                ""
+                if nd2nz_params is None
+                else "; nd2nz_params are for a way from UB to L1, which the 910B lacks"
+            ),
             dst.name,
             pipe=pipe.name,
         )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ascend_sim.errors import UnsupportedError
-from ascend_sim.lang.mistakes import mistake
 from isa.types import DType
 
 # ---- parameters -----------------------------------------------------------------------------
@@ -209,6 +208,7 @@ _LISTS = "lists of tensors whose number is known at run time only are not simula
 NOT_SIMULATED = {
     "bilinear_interpolation": "not simulated; write it with gather, mul and add",
     "check_local_memory_ia": "not needed: every access to UB is checked anyway, see docs/checks.md",
+    "get_arch_version": "it writes into its argument, which a Python number cannot take; the architecture is 2201",
     "get_hccl_context": _CLUSTER,
     "inline": "C++ text cannot run here; write it in Python",
     "load_data_with_sparse": _SPARSE,
@@ -235,6 +235,7 @@ def _not_simulated(name: str) -> Callable[..., NoReturn]:
 
 bilinear_interpolation = _not_simulated("bilinear_interpolation")
 check_local_memory_ia = _not_simulated("check_local_memory_ia")
+get_arch_version = _not_simulated("get_arch_version")
 get_hccl_context = _not_simulated("get_hccl_context")
 inline = _not_simulated("inline")
 load_data_with_sparse = _not_simulated("load_data_with_sparse")
@@ -256,12 +257,3 @@ class ListTensorDesc:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise UnsupportedError(f"ListTensorDesc: {_LISTS}")
-
-
-def get_arch_version(core_version: int) -> NoReturn:
-    """Refuse: pyasc hands the number in and gives nothing back."""
-    mistake(
-        "ILLEGAL_PARAM",
-        "not-on-910b",
-        "get_arch_version writes into its argument, which a Python number cannot take; the architecture is 2201",
-    )

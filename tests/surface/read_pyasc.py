@@ -16,6 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 STORED = HERE / "pyasc-1.1.1.txt"
+NAMES = HERE.parent.parent / "docs" / "pyasc-1.1.1.txt"
 MODULES = {
     "asc": ("__init__.py", "language/basic/__init__.py", "language/core/__init__.py", "language/fwk/__init__.py"),
     "asc.adv": ("language/adv/__init__.py",),
@@ -51,8 +52,9 @@ def names(folder: Path) -> dict[str, list[str]]:
         public: set[str] = set()
         for file in files:
             for node in ast.parse((folder / file).read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.ImportFrom) and module != "asc.runtime.config":
-                    public |= {alias.asname or alias.name for alias in node.names}
+                own = isinstance(node, ast.ImportFrom) and node.level == 1
+                if own and module != "asc.runtime.config":
+                    public |= {alias.asname or alias.name for alias in node.names}  # type: ignore[attr-defined]
                 elif isinstance(node, ast.ClassDef | ast.FunctionDef):
                     public.add(node.name)
         public = {name for name in public if not name.startswith(("_", "*")) and name != "set_soc"}
@@ -238,6 +240,16 @@ def text(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def names_text(folder: Path) -> str:
+    """Return the list that the documents are made with: names of `asc`, and methods of its classes."""
+    public = names(folder)["asc"]
+    methods = {
+        name for name in overloads(folder) if "." in name and "TensorDesc." not in name
+    }  # those two classes only refuse here
+    head = "# Public names of pyasc 1.1.1's `asc`, and methods of its classes, read by tests/surface/read_pyasc.py."
+    return "\n".join([head, *public, *sorted(methods)]) + "\n"
+
+
 def stored() -> dict[str, list[str]]:
     """Return the lines of the stored file, by section."""
     sections: dict[str, list[str]] = {}
@@ -255,3 +267,4 @@ if __name__ == "__main__":
     if place is None:
         sys.exit("no pyasc found: name the folder of its package asc")
     STORED.write_text(text(place), encoding="utf-8")
+    NAMES.write_text(names_text(place), encoding="utf-8")

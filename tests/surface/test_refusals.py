@@ -127,10 +127,6 @@ def test_loads_of_other_chips_are_refused_with_their_parameters(make: Any) -> No
         sim.launch(kernel, kernel_type="AIC_ONLY")
 
 
-def test_get_arch_version_cannot_write_into_a_number() -> None:
-    assert "architecture is 2201" in str(_error_of(lambda: asc.get_arch_version(0)))
-
-
 def test_a_mistake_on_the_host_is_an_error_of_the_simulators() -> None:
     with pytest.raises(sim.HostError) as caught:
         mistake("HOST", "struct-field", "as said")
