@@ -259,14 +259,19 @@ def _launch_defaults(request: Request) -> Iterator[None]:
 @contextmanager
 def _as_main(path: Path, arguments: list[str]) -> Iterator[None]:
     """Make the process look as if Python had been started on the file, with our `asc` as `asc`."""
-    argv, search = sys.argv, list(sys.path)
+    argv, search, known = sys.argv, list(sys.path), set(sys.modules)
+    folder = path.resolve().parent
     sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.path.insert(0, str(folder))
     try:
         with standing_in():
             yield
     finally:
         sys.argv, sys.path[:] = argv, search
+        for name in set(sys.modules) - known:  # the program's own modules: their `asc` was ours
+            file = getattr(sys.modules[name], "__file__", None)
+            if file is not None and Path(file).resolve().parent == folder:
+                del sys.modules[name]
 
 
 def describe(error: BaseException) -> str:

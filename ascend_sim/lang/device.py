@@ -135,7 +135,7 @@ def set_platform(
         platform = Platform.Ascend910B1 if backend is Backend.Model else get_soc_version()
     else:
         platform = _member(Platform, "platform", soc_version)
-    if platform not in CHIP_OF:
+    if platform not in CHIP_OF and not _chosen_otherwise():
         raise UnsupportedError(
             f"set_platform: there is no chip file for {platform.value}, which has 20 AI Cores a die. Write one that "
             f"extends ascend910_93 (see CONTRIBUTING.md), and name it with --chip"
@@ -144,6 +144,13 @@ def set_platform(
     _current.platform = platform
     if device_id is not None:
         set_device(device_id)
+
+
+def _chosen_otherwise() -> bool:
+    """Return whether the command line names a chip, whatever the program chooses."""
+    from ascend_sim.launch import defaults  # noqa: PLC0415  launch asks here what the program chose
+
+    return "chip" in defaults.options
 
 
 def _member(kind: type[Any], what: str, value: Any) -> Any:
@@ -182,7 +189,7 @@ def chip_in_use() -> Chip:
 
 def chip_of_the_program() -> str | None:
     """Return the chip that the program chose with `set_platform`."""
-    return None if _current.platform is None else CHIP_OF[_current.platform]
+    return None if _current.platform is None else CHIP_OF.get(_current.platform)
 
 
 def use_model(custom_lib_prefix: str | None = None) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from ascend_sim import asc
 from ascend_sim.asc.lib import runtime as rt
 from ascend_sim.asc.lib.runtime import support
 from ascend_sim.asc.runtime import config
+from ascend_sim.cli.program import run_program
+from ascend_sim.cli.request import Request
 from ascend_sim.lang.device import CHIP_OF, Device, exchange
 from ascend_sim.run import Run
 
@@ -297,3 +300,64 @@ def test_a_torch_tensor_is_written_in_place(monkeypatch: pytest.MonkeyPatch) -> 
     elsewhere.device = types.SimpleNamespace(type="npu")
     with pytest.raises(sim.HostError, match="the simulator needs it on the CPU"):
         copy_kernel[1](elsewhere, _Tensor(z), 64)
+
+
+# ---- the command line -----------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import numpy as np
+import asc
+import asc.runtime.config as config
+import kernels_of_this_program
+
+config.set_platform("Model", sys.argv[1])
+x = np.arange(64, dtype=np.float32)
+z = np.zeros_like(x)
+kernels_of_this_program.double[1](x, z)
+sys.exit(0 if np.array_equal(z, 2 * x) else 7)
+"""
+KERNELS = """
+import asc
+
+
+@asc.jit
+def double(x: asc.GlobalAddress, z: asc.GlobalAddress):
+    local = asc.LocalTensor(asc.float32, asc.TPosition.VECCALC, 0, 64)
+    x_gm = asc.GlobalTensor()
+    z_gm = asc.GlobalTensor()
+    x_gm.set_global_buffer(x)
+    z_gm.set_global_buffer(z)
+    asc.data_copy(local, x_gm, 64)
+    asc.set_flag(asc.HardEvent.MTE2_V)
+    asc.wait_flag(asc.HardEvent.MTE2_V)
+    asc.muls(local, local, 2.0, 64)
+    asc.set_flag(asc.HardEvent.V_MTE3)
+    asc.wait_flag(asc.HardEvent.V_MTE3)
+    asc.data_copy(z_gm, local, 64)
+    asc.pipe_barrier(asc.PipeID.PIPE_ALL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("platform", "chip", "expected"),
+    [
+        ("Ascend910B3", None, "ascend910b3"),
+        ("Ascend910B3", "ascend910b4", "ascend910b4"),
+        ("Ascend910_9362", "ascend910_93", "ascend910_93"),
+    ],
+)
+def test_the_command_line_has_precedence(
+    tmp_path: Path, platform: str, chip: str | None, expected: str
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    (tmp_path / "kernels_of_this_program.py").write_text(KERNELS, encoding="utf-8")
+    request = Request(target=str(tmp_path / "program.py"), chip=chip, arguments=[platform])
+    outcome = run_program(request)
+    assert (outcome.error, outcome.notes, outcome.code) == (None, [], 0)
+    assert outcome.run is not None
+    assert outcome.run.chip.name == expected
+    assert outcome.run.findings == []
+    # nothing of the program is left behind: not its platform, not its modules, not the name
+    assert rt.get_soc_version() is config.Platform.Ascend910B1
+    assert not {"asc", "kernels_of_this_program"} & set(sys.modules)

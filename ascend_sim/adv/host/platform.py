@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ascend_sim.config import Chip, load_chip
+from ascend_sim.lang.device import chip_in_use
 
 
 class PlatformAscendC:
@@ -30,7 +31,5 @@ class PlatformAscendCManager:
 
 
 def get_ascendc_platform() -> PlatformAscendC:
-    """Return the platform of the chip that launches use: the command line's, else an Ascend910B1."""
-    from ascend_sim.launch import defaults  # noqa: PLC0415  the kernel language may be used without a launch
-
-    return PlatformAscendC(load_chip(defaults.options.get("chip", "ascend910b1")))
+    """Return the platform of the chip that launches use: the command line's, the program's, else an Ascend910B1."""
+    return PlatformAscendC(chip_in_use())
