@@ -82,7 +82,10 @@ def vector_price(call: Call, chip: Chip) -> Price:
     interval = max(whole(vector.min_issue), whole(plain + extra))
     lead = whole(max(cost.startup + plain, vector.min_issue))
     body = whole(max(cost.startup + plain + extra, vector.min_issue))
-    return Price(interval, body + whole(vector.drain), body - lead, lead)
+    # Conflicts hold up the repeats, so they come before the next instruction may start; the startup's share of the
+    # time is then still to come.
+    conflict = body - lead
+    return Price(interval, body + whole(vector.drain), conflict, max(interval - conflict, 0))
 
 
 def bank_conflict_cycles(call: Call, chip: Chip, slope: float) -> float:
