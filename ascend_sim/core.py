@@ -324,7 +324,7 @@ class Core:
             return False
         self.waiting_flag = None
         if item.event is None and not soft and len(flag.tokens) > self.cross.limit:
-            self.cross.check_counter(self, item, flag.tokens)
+            self.cross.check_counter(self, flag.tokens)
         visible, item.partner = flag.tokens.popleft()
         event = item.event.name if item.event is not None else f"id {item.event_id}"
         if soft:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ascend_sim.mailbox import DIRECT
 from ascend_sim.soft_flags import SOFT
+from isa.types import Pipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from ascend_sim.trace import Item
 
 Row = tuple[int, ...]
-"""How many accesses of each pipe of one unit are known to be complete."""
+"""How many accesses of each pipe of one unit are known to be complete, and how many of its waits for other cores."""
+_WAITS = len(Pipe)
 
 
 class Epoch:
@@ -48,6 +50,8 @@ class CoreOrder:
         self._sets: dict[tuple[int, int, int, object], dict[int, deque[Epoch]]] = {}
         self._arrived: dict[tuple[int, int], deque[Epoch]] = {}
         self._rounds: dict[Key, dict[int, deque[Epoch]]] = {}
+        self._counts: dict[tuple[int, int], int] = {}  # sets by receiver and flag
+        self._taken: dict[tuple[int, int], list[tuple[int, int]]] = {}  # waits likewise
         self._woken: list[Order] = []
         self._asleep: dict[int, list[Order]] = {}  # by what they wait for, of sets through GM
         self._waking = False
@@ -73,7 +77,31 @@ class CoreOrder:
             if any(not sets.get(sender.index) for sender in senders):
                 return
             knows = join([sets[sender.index].popleft() for sender in senders])
-        self.deliver(cross.receivers(core, mode), flag_id, knows)
+        receivers = cross.receivers(core, mode)
+        for receiver in receivers:
+            self._count(receiver, item, knows)
+        self.deliver(receivers, flag_id, knows)
+
+    def _count(self, receiver: Core, item: Item, knows: Epoch) -> None:
+        """Report a set that may find the receiver's counter full: nothing says that it has taken enough by then."""
+        key = (receiver.index, item.event_id)
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        cross = self._session.cross
+        if count <= cross.limit:
+            return
+        taken = self._taken.get(key, ())
+        position = count - cross.limit - 1
+        if position < len(taken):
+            unit, number = taken[position]
+            row = knows.rows.get(unit)
+            if row is not None and row[_WAITS] >= number:
+                return
+        cross.overflow(receiver, item)
+
+    def waited(self, core: Core, item: Item, unit: int, number: int) -> None:
+        """Take note of a wait that has been followed, as the `number`-th of its unit."""
+        if item.mode != SOFT:
+            self._taken.setdefault((core.index, item.event_id), []).append((unit, number))
 
     def deliver(self, receivers: Sequence[Core], key: int, knows: Epoch) -> None:
         """Let what came with a flag be learned by the next wait for it on each of some cores."""

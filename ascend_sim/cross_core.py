@@ -122,25 +122,27 @@ class CrossFlags:
             receiver.mailbox.put(time + self._delivery, item)
 
     def check_counter(
-        self, core: Core, item: Item, tokens: Sequence[tuple[int, Item]], time: int | None = None
+        self, core: Core, tokens: Sequence[tuple[int, Item]], time: int | None = None
     ) -> None:
         """Report a counter that stood above its limit before a wait took one from it."""
         visible, setter = tokens[self.limit]
-        if time is None:
-            time = core.time
-        if visible <= time:
-            self._session.report(
-                "FLAG_BALANCE",
-                "cross-core-counter-overflow",
-                f"cross-core flag {item.event_id} is set for the {self.limit + 1}th time on {core.name} before a wait "
-                f"has taken one: its counter holds {self.limit}, one more is an error on the hardware. Let the "
-                f"receiver "
-                f"answer with a flag of its own before the sender goes on",
-                setter.site,
-                core.name,
-                setter.pipe.name,
-                struck=True,
-            )
+        if visible <= (core.time if time is None else time):
+            self.overflow(core, setter, struck=True)
+
+    def overflow(self, core: Core, setter: Item, *, struck: bool | None = None) -> None:
+        """Report a set that finds, or may find, the counter on a core full."""
+        happens = "finds" if struck else "may find"
+        self._session.report(
+            "FLAG_BALANCE",
+            "cross-core-counter-overflow",
+            f"a set of cross-core flag {setter.event_id} {happens} its counter on {core.name} at {self.limit}, the most "
+            f"that it holds: one more is an error on the hardware. Let the receiver answer with a flag of its own, and "
+            f"wait for it before setting {setter.event_id} again",
+            setter.site,
+            core.name,
+            setter.pipe.name,
+            struck=struck,
+        )
 
     def rounds_for(self, core: Core, flag_id: int) -> list[tuple[int, list[tuple[Core, int]]]]:
         """Return the modes in which a flag has been set for a core, each with its senders and how often they set."""

@@ -220,6 +220,7 @@ class _Shadow:
         self._cells: NDArray[np.int32] = np.zeros(-(-buffer.nbytes // self._piece), np.int32)
         self._states = [_State(-1, ())]
         self._numbers = {self._states[0]: 0}
+        self._late_writes: dict[tuple[int, int], bool] = {}  # by the places of a write and a read
 
     def _size(self) -> int:
         """Return the largest size of pieces, a power of two, of which each access touches whole ones."""
@@ -281,7 +282,34 @@ class _Shadow:
                 other = self._uses[position]
                 verdict = _verdict(other, use)
                 if verdict is not None:
-                    yield _conflict(verdict, other, use)
+                    yield self._named(verdict, other, use)
+
+    def _named(self, verdict: str, first: GmUse, second: GmUse) -> Conflict:
+        """Name a conflict by what was likely meant to come first."""
+        if verdict != "race":
+            return Conflict(verdict, first, second)
+        if first.write and second.write:
+            return Conflict("WAW", first, second)
+        write, read = (first, second) if first.write else (second, first)
+        key = (write.item.site, read.item.site)
+        late = self._late_writes.get(key)
+        if late is None:
+            late = self._late_writes[key] = self._is_late(write, read)
+        return Conflict("WAR", read, write) if late else Conflict("RAW", write, read)
+
+    def _is_late(self, write: GmUse, read: GmUse) -> bool:
+        """Return whether a write is one too far: the read has got an earlier one from the same place."""
+        if read.epoch.level < write.epoch.level:
+            return True
+        row = read.epoch.rows.get(write.unit)
+        return row is not None and any(
+            use.write
+            and use.unit == write.unit
+            and use.pipe == write.pipe
+            and use.number <= row[use.pipe]
+            and use.access.overlaps(read.access)
+            for use in self._uses
+        )
 
     def _after(self, number: int, use: GmUse, state: _State) -> int:
         """Return the state of a piece after an access."""
@@ -331,14 +359,3 @@ class _Pattern:
         else:
             distances = access.ranges() - access.base
             self.size = math.gcd(*np.unique(distances).tolist())
-
-
-def _conflict(verdict: str, first: GmUse, second: GmUse) -> Conflict:
-    """Name a conflict by what was likely meant: the lower level first, a write before a read."""
-    if verdict != "race":
-        return Conflict(verdict, first, second)
-    if first.write and second.write:
-        return Conflict("WAW", first, second)
-    if first.write or first.epoch.level < second.epoch.level:
-        return Conflict("RAW" if first.write else "WAR", first, second)
-    return Conflict("RAW", second, first)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _S, _M, _FIX = Pipe.S, Pipe.M, Pipe.FIX
 _L0C = int(Space.L0C)
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
-_EPOCH = len(Pipe)
-"""Place in a pipe's clock, behind those of the pipes, of what it knows of other cores: the number of an epoch."""
+_WAITS, _EPOCH = len(Pipe), len(Pipe) + 1
+"""Places in a clock behind those of the pipes: waits for other cores, and what is known of these, as an epoch."""
 SAME_PIPE_WINDOW = 16
 """Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
 _PRUNE_AT = 64
@@ -98,6 +98,7 @@ class Order:
         self._cores = program.session.core_order
         self._uses = program.session.gm_uses
         self._epochs = [Epoch({}, 0)]  # what other cores are known to have done, wait after wait
+        self._waits = 0  # for flags of other cores
         self._backlog: deque[tuple[Any, ...]] = deque()  # steps to take once it does so no longer
         self._stopped: Item | None = None  # the scalar unit's wait for a flag of another core
         self._line_bytes = program.core.dcache.line
@@ -146,8 +147,11 @@ class Order:
         own = epoch.rows.pop(program.unit, None)
         if own is not None:  # others know what this core did, and tell it so
             _join(known, own)
+        self._waits += 1
+        known[_WAITS] = self._waits
         known[_EPOCH] = len(self._epochs)
         self._epochs.append(epoch)
+        self._cores.waited(program.core, item, program.unit, self._waits)
         self._scalar.known = known
         return True
 

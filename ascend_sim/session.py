@@ -208,6 +208,7 @@ class Session:
         known = self.findings.get(key)
         if known is not None:
             known.hits += 1
+            known.struck = known.struck or struck
             return
         place = self.sites[site]
         finding = Finding(
@@ -410,7 +411,7 @@ class Session:
                 if flag.tokens:
                     item = flag.tokens[0][1]
                     if len(flag.tokens) > self.cross.limit:
-                        self.cross.check_counter(core, item, flag.tokens, self.agenda.now)
+                        self.cross.check_counter(core, flag.tokens, self.agenda.now)
                     self.report(
                         "FLAG_BALANCE",
                         "cross-core-counter-left",

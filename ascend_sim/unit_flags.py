@@ -83,7 +83,9 @@ class UnitFlags:
         count = -(-chip.memories[Space.L0C.name].bytes // units.granule)
         self._full: NDArray[np.bool_] = np.zeros(count, bool)
         self._seen: NDArray[np.int64] = np.zeros(count, np.int64)
-        self._setter: NDArray[Any] = np.full(count, None, object)  # the Mmad that made a unit full
+        self._changed_by: NDArray[Any] = np.full(
+            count, None, object
+        )  # the last Mmad or Fixpipe that changed a unit
         self.data_ready = 0
         """Of the Fixpipe that starts: when the last of its units is there."""
 
@@ -106,8 +108,13 @@ class UnitFlags:
         lead, step = self._pace(item, len(full))
         if pipe.pipe is _FIX:
             self.data_ready = int(seen.max())
-        turns = lead + np.arange(len(full)) * step
-        return max(head, int(np.ceil((seen - turns).max())))
+        earliest = seen - (lead + np.arange(len(full)) * step)
+        last = int(earliest.argmax())
+        start = int(np.ceil(earliest[last]))
+        if start <= head:
+            return head
+        item.partner = self._changed_by[units][last]
+        return start
 
     def _pace(self, item: Item, count: int) -> tuple[int, float]:
         """Return the cycles before the first unit's turn and those for each unit."""
@@ -131,7 +138,7 @@ class UnitFlags:
         fills = pipe.pipe is _M
         if fills:
             passed += self._depth
-            self._setter[units] = item
+        self._changed_by[units] = item
         self._full[units] = fills
         self._seen[units] = item.start + np.ceil(passed) + self._latency
         self._wake(_FIX if fills else _M)
@@ -146,7 +153,7 @@ class UnitFlags:
     def left_full(self) -> Item | None:
         """Return an Mmad whose result no Fixpipe has freed, None where all are free."""
         full = np.flatnonzero(self._full)
-        return self._setter[int(full[0])] if len(full) else None
+        return self._changed_by[int(full[0])] if len(full) else None
 
     def missing(self, item: Item) -> tuple[list[tuple[int, int]], Item | None]:
         """Return the byte ranges of L0C that an instruction waits for, and the Mmad that filled the first of them."""
@@ -159,7 +166,7 @@ class UnitFlags:
             for part in np.split(wrong, breaks)
             if len(part)
         ]
-        return ranges, self._setter[int(wrong[0])] if len(wrong) and item.pipe is _M else None
+        return ranges, self._changed_by[int(wrong[0])] if len(wrong) and item.pipe is _M else None
 
 
 class UnitOrder:

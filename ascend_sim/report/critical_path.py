@@ -237,6 +237,14 @@ class _Walk:
                 self._go(row, HANDOVER, self.links[other].end[setter])
                 self.core = other
                 return self._end, setter
+        if kind == Kind.INSTRUCTION and not own and self.time > links.head[row]:
+            columns = self.ledger[self.core].columns
+            followed = (
+                columns.row(int(columns["partner"][row])) if columns["partner"][row] >= 0 else -1
+            )
+            if followed >= 0:  # by unit flags: as soon as that one had come far enough
+                self._go(followed, WORK, links.start[followed])
+                return self._begin, followed
         if kind == Kind.BARRIER and self.time > links.head[row]:
             older = self._last_to_land(row) if own else int(links.landed[row])
             if older >= 0 and max(links.end[older], links.accept[older]) >= self.time:

@@ -37,6 +37,7 @@ class _Latest:
         self.slack = [np.full(len(entry.columns), -1, np.int64) for entry in ledger]
         self.waiters: list[dict[int, int]] = [{} for _ in ledger]  # by set: waits not yet done
         self.latest_set: list[dict[int, int]] = [{} for _ in ledger]  # by set: its latest end
+        self.followers: list[dict[int, list[int]]] = [{} for _ in ledger]  # by what unit flags name
         links = [Links(entry, chip) for entry in ledger]
         self.partners = [self._partners(number) for number in range(len(ledger))]
         running = [self._core(number, one) for number, one in enumerate(links)]
@@ -56,7 +57,9 @@ class _Latest:
         for row in np.flatnonzero(columns["partner_core"] >= 0).tolist():
             core = int(columns["partner_core"][row])
             setter = self.ledger[core].columns.row(int(columns["partner"][row]))
-            if setter >= 0:
+            if setter >= 0 and columns["kind"][row] == Kind.INSTRUCTION:
+                self.followers[number].setdefault(setter, []).append(row)
+            elif setter >= 0:
                 found[row] = core, setter
                 self.waiters[core][setter] = self.waiters[core].get(setter, 0) + 1
         return found
@@ -74,6 +77,7 @@ class _Latest:
             self.latest_set[number],
             self.slack[number],
         )
+        followers = self.followers[number]
         spans = sorted(self.ledger.log.cores[number].blocks, key=lambda block: block[1])
         block, at_end = len(spans), self.last_end
         result_of = [-1] * len(pipes)
@@ -115,6 +119,10 @@ class _Latest:
                 else:
                     late_head = min(late_start, late_end - (end[row] - began_at))
                     result_of[row] = late_head - began_at
+                for follower in followers.get(row, ()):  # starts as much later as this one
+                    spare = max(result_of[follower], 0)
+                    late_head = min(late_head, began_at + spare)
+                    result_of[row] = min(result_of[row], spare)
             elif kind == Kind.INSTRUCTION:
                 late_head = scalar - (end[row] - began_at)
                 result_of[row] = late_head - began_at

@@ -241,6 +241,32 @@ def test_a_counter_holds_fifteen(sets: int) -> None:
     assert bool(run.findings) is (sets > 15)
 
 
+@pytest.mark.parametrize("ahead", [1, 15, 16, 20])
+def test_how_far_a_producer_may_run_ahead(ahead: int) -> None:
+    """Whether the counter can overflow is a matter of the program, not of who is faster in this run."""
+
+    def kernel(rounds: int) -> None:
+        if asc.ascend_is_aic():
+            for turn in range(rounds):
+                if turn >= ahead:
+                    asc.cross_core_wait_flag(6)
+                asc.cross_core_set_flag(5, 2, MTE2)  # here
+            for _ in range(min(ahead, rounds)):
+                asc.cross_core_wait_flag(6)
+        else:
+            for _ in range(rounds):
+                asc.cross_core_wait_flag(5)
+                asc.cross_core_set_flag(6, 2, MTE3)
+
+    run = toy_run(kernel, 40, **MIX)
+    assert {finding.code for finding in run.findings} == (
+        {"cross-core-counter-overflow"} if ahead > 15 else set()
+    )
+    if ahead > 15:
+        assert run.findings[0].line == line_of(kernel, "# here")
+        assert "may find its counter on core0.aiv" in run.findings[0].message
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
