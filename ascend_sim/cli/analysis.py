@@ -54,12 +54,18 @@ def report(
     files: Annotated[
         bool, typer.Option("--files", help="Write all files of the folder anew.")
     ] = False,
+    vendor: Annotated[
+        bool,
+        typer.Option(
+            "--vendor", help="Write the vendor's other files, too: simulator/, PipeUtilization.csv."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a saved run again, without simulating."""
     from rich.console import Console
 
-    from ascend_sim.report.folder import write_json, write_report_page
+    from ascend_sim.report.folder import write_json, write_report_page, write_vendor
     from ascend_sim.report.text import print_summary
 
     def work() -> int:
@@ -68,6 +74,8 @@ def report(
             run.save(folder)
         if html:
             write_report_page(run, folder)
+        if vendor:
+            write_vendor(run, folder)
         if as_json:
             write_json(run.summary, sys.stdout)
         else:

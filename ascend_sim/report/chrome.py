@@ -37,7 +37,7 @@ LANE_OF = {
     Pipe.FIX: "FIXP",
 }
 _FLAG_PIPE = {pipe: "VEC" if pipe is Pipe.V else lane for pipe, lane in LANE_OF.items()}
-_COLOUR = {
+COLOUR = {
     Pipe.S: "startup",
     Pipe.V: "cq_build_failed",
     Pipe.M: "background_memory_dump",
@@ -47,6 +47,11 @@ _COLOUR = {
     Pipe.FIX: "thread_state_unknown",
 }
 _FIRST_ADDRESS = 0x1000
+
+
+def site_address(site: int) -> str:
+    """Return what stands for a call's address: places of calls are numbered as instructions would be."""
+    return f"{_FIRST_ADDRESS + 4 * site:#x}"
 
 
 def write_chrome_trace(log: Log, chip: Chip, stream: TextIO, ledger: Ledger | None = None) -> None:
@@ -75,7 +80,7 @@ class _Writer:
 
     def args(self, item: Item, detail: str) -> str:
         """Return the arguments of an event; `detail` is JSON already."""
-        address = f"{_FIRST_ADDRESS + 4 * item.site:#x}"
+        address = site_address(item.site)
         code = self.codes[item.site] if item.site < len(self.codes) else '""'
         size = f',"process_bytes":"{item.bytes}"' if item.bytes else ""
         return f'{{"pc_addr":"{address}","code":{code},"detail":{detail}{size}}}'
@@ -173,7 +178,7 @@ def _slice(
     item: Item, name: str, cycles: tuple[int, int], pid: str, writer: _Writer, detail: str
 ) -> str:
     start, end = cycles
-    lane, colour = LANE_OF[item.pipe], _COLOUR[item.pipe]
+    lane, colour = LANE_OF[item.pipe], COLOUR[item.pipe]
     if item.kind is Kind.BARRIER and item.pipe is Pipe.S:
         lane, colour = "ALL", "good"  # the scalar unit's barrier is the one of all pipes
     return (

@@ -24,6 +24,7 @@ from ascend_sim.report.slack import slack
 from ascend_sim.report.store import write_events
 from ascend_sim.report.summary import finding_entry
 from ascend_sim.report.tables import write_instructions, write_pipes, write_stalls
+from ascend_sim.report.vendor import write_vendor_files
 from ascend_sim.trace import Log
 
 FILES = (
@@ -31,8 +32,8 @@ FILES = (
     "findings.json", "critical_path.csv", "events.npz", "recording.bin",
     "report.html",
 )  # fmt: skip
-LATER = ("what_if.json",)
-"""Files that other commands put into a run's folder."""
+LATER = ("what_if.json", "simulator", "PipeUtilization.csv")
+"""What other commands put into a run's folder."""
 _RUNS = "runs"
 
 
@@ -171,6 +172,15 @@ def _fill(folder: Path, run: Reportable) -> None:
         write_report_page(run, folder)
 
 
+def write_vendor(run: Reportable, folder: Path) -> None:
+    """Write the vendor's other files: `simulator/` with a folder a core, `PipeUtilization.csv`."""
+    shutil.rmtree(folder / "simulator", ignore_errors=True)
+    write_vendor_files(run.ledger, run.chip, run.summary, run.sources, folder)
+    for path in (folder / "PipeUtilization.csv", *(folder / "simulator").rglob("*")):
+        if path.is_file():
+            _close(path)
+
+
 def write_report_page(run: Reportable, folder: Path) -> None:
     """Write report.html, with the table of `what-if` where the folder has one. Raises `ConfigError` without bokeh."""
     saved = folder / "what_if.json"
@@ -196,7 +206,11 @@ def write_json(value: Any, stream: TextIO) -> None:
 def _write(path: Path, write: Callable[[TextIO], None]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         write(stream)
-    # The vendor's importer refuses a file that others may write to.
+    _close(path)
+
+
+def _close(path: Path) -> None:
+    """Take the right to write from group and others: the vendor's importer refuses such a file."""
     path.chmod(stat.S_IMODE(path.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
 
 

@@ -79,7 +79,10 @@ def print_summary(summary: Mapping[str, Any], console: Console, folder: Path | N
     if summary["advice"]:
         console.print()
     if folder is not None:
-        files = "report.html (a browser), trace.json (MindStudio Insight), trace.perfetto.json (ui.perfetto.dev), tables"
+        files = (
+            "report.html (a browser), trace.json (MindStudio Insight), trace.perfetto.json (ui.perfetto.dev), "
+            "tables"
+        )
         console.print(_hanging("Files: ", Text(f"{_shown(folder)}: {files}")))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from seeded import SEEDS
 
-
 QUICK = ("one buffer", "bank conflict")
 
 

@@ -60,8 +60,8 @@ Pipes of core0.aiv0
    and copy out of different tiles overlap; MTE2 alone needs 19 % of it, so
    overlap can win at most 81 %.
 
-Files: runs/rope_grad-1: report.html (a browser), trace.json (MindStudio Insight),
-       trace.perfetto.json (ui.perfetto.dev), tables
+Files: runs/rope_grad-1: report.html (a browser), trace.json (MindStudio
+       Insight), trace.perfetto.json (ui.perfetto.dev), tables
 """
 
 
