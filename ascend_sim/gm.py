@@ -1,208 +1,30 @@
-"""Global memory: allocations, L2 and HBM, and how transfers of many cores share their bandwidth.
+"""Global memory: the ports through which cores reach it, and the transfers on their way.
 
-The only component that may move another's end time. Transfers that go on at once share the servers they use
-(L2 reads, L2 in all, HBM) equally, up to what their own port or window allows. Transfers with the same limits
-form a class and run at one rate, so a change costs time by the number of classes, not of transfers.
+The only component that may move another's end time: what a port may take depends on what its neighbours in the same
+AI Core move, and on what all ports together ask of L2 and HBM (`servers`).
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ascend_sim.agenda import RETIRE, SERVE, Agenda
 from ascend_sim.cost import whole
+from ascend_sim.l2 import L2
+from ascend_sim.servers import BYPASS_WRITE, EPSILON, HIT, MISS, WRITE, Servers
+from ascend_sim.trace import Transfer
 from isa.types import CacheMode, CoreKind, Pipe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
     from ascend_sim.config import Chip
     from isa.access import Access
-    from isa.tensor import GmBuffer
 
-_EPSILON = 1e-6
+FIRST_PORT = -(1 << 30)
+"""Ends of transfers come before all else that is due in their cycle and phase: ranks of ports from here on."""
 
-
-class L2:
-    """Which sectors of GM the L2 holds.
-
-    A stated approximation of LRU that costs the same for gigabytes: a sector stays until as many sectors as the
-    cache holds have been filled since its last use. (True LRU also ages a sector when others are hit.)
-    Dirty sectors are written back when they leave.
-    """
-
-    def __init__(self, chip: Chip) -> None:
-        self.sector = chip.gm.sector
-        self.capacity = chip.l2.bytes // self.sector
-        self.fills = self.capacity + 1  # a stamp of 0 is older than the whole cache
-        self.hit_bytes = 0
-        self.miss_bytes = 0
-        self.write_back_bytes = 0
-        self._dirty: list[
-            tuple[int, int, Any, GmBuffer]
-        ] = []  # a heap: when they may leave, serial number, sectors
-        self._order = 0
-
-    def _stamps(self, buffer: GmBuffer) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        if buffer.scratch is None:
-            count = -(-buffer.nbytes // self.sector) + 1
-            buffer.scratch = (np.zeros(count, np.int64), np.zeros(count, bool))
-        return buffer.scratch  # type: ignore[no-any-return]
-
-    def preload(self, buffers: Iterable[GmBuffer]) -> None:
-        """Start with the allocations in the cache, in their order, as far as they fit."""
-        left = self.capacity
-        for buffer in buffers:
-            held = min(-(-buffer.nbytes // self.sector), left)
-            self._stamps(buffer)[0][:held] = self.fills
-            left -= held
-
-    def _sectors(self, access: Access) -> Any:
-        """Return an index of the sectors that an access touches: a 2-D window where that is exact."""
-        sector = self.sector
-        size = access.dtype.size
-        if len(access.shape) == 1 and access.contiguous:
-            return slice(access.low // sector, -(-access.high // sector))
-        if len(access.shape) == 2 and access.strides[1] == size and access.lanes is None:
-            length, pitch = access.shape[1] * size, access.strides[0]
-            if access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
-                return (access.base // sector, access.shape[0], pitch // sector, length // sector)
-        ranges = access.ranges()
-        first, last = ranges[:, 0] // sector, (ranges[:, 1] - 1) // sector
-        grid = first[:, None] + np.arange(int((last - first).max()) + 1)
-        return np.unique(np.minimum(grid, last[:, None]))
-
-    def touch(self, access: Access, *, write: bool) -> tuple[int, int, int]:
-        """Read or write the sectors of an access; return (hit bytes, missed bytes, bytes written back)."""
-        buffer: GmBuffer = access.buffer  # type: ignore[assignment]
-        stamps, dirty = buffer.scratch or self._stamps(buffer)
-        index = self._sectors(access)
-        if type(index) is tuple:
-            start, rows, pitch, width = index
-            window = np.ndarray((rows, width), np.int64, stamps, start * 8, (pitch * 8, 8))
-        else:
-            window = stamps[index]
-        total = window.size
-        fresh = self.fills - self.capacity
-        hits = (
-            (window > fresh).tobytes().count(1)
-        )  # cheaper than count_nonzero on the usual few sectors
-        misses = total - hits
-        self.fills += misses
-        if type(index) is tuple:
-            window[...] = self.fills
-        else:
-            stamps[index] = self.fills
-        written_back = self._write_back() if self._dirty else 0
-        if write:
-            self._mark_dirty(buffer, dirty, index)
-        sector = self.sector
-        self.hit_bytes += hits * sector
-        self.miss_bytes += misses * sector
-        return hits * sector, misses * sector, written_back
-
-    def touch_line(self, buffer: GmBuffer, offset: int) -> bool:
-        """Read the sector at an offset for the scalar unit; return whether L2 held it."""
-        stamps, _ = self._stamps(buffer)
-        sector = offset // self.sector
-        held = bool(stamps[sector] > self.fills - self.capacity)
-        self.fills += not held
-        stamps[sector] = self.fills
-        return held
-
-    def _mark_dirty(self, buffer: GmBuffer, dirty: NDArray[np.bool_], index: Any) -> None:
-        if type(index) is tuple:
-            start, rows, pitch, width = index
-            np.ndarray((rows, width), bool, dirty, start, (pitch, 1))[...] = True
-        else:
-            dirty[index] = True
-        self._order += 1
-        heapq.heappush(self._dirty, (self.fills, self._order, index, buffer))
-
-    @staticmethod
-    def _numbers(index: Any) -> NDArray[np.int64]:
-        """Return the sectors of an index as a list."""
-        if type(index) is tuple:
-            start, rows, pitch, width = index
-            grid = start + np.arange(rows, dtype=np.int64)[:, None] * pitch
-            sectors: NDArray[np.int64] = (grid + np.arange(width)).ravel()
-            return sectors
-        numbers: NDArray[np.int64] = (
-            np.arange(index.start, index.stop) if isinstance(index, slice) else index
-        )
-        return numbers
-
-    def _write_back(self) -> int:
-        """Write back the dirty sectors that have left the cache by now; return their bytes.
-
-        A sector used again since it was written stays, and is looked at again when its new time has come.
-        """
-        fresh = self.fills - self.capacity
-        count = 0
-        while self._dirty and self._dirty[0][0] <= fresh:
-            _, _, index, buffer = heapq.heappop(self._dirty)
-            numbers = self._numbers(index)
-            stamps, dirty = buffer.scratch
-            numbers = numbers[dirty[numbers]]
-            gone = stamps[numbers] <= fresh
-            dirty[numbers[gone]] = False
-            count += int(np.count_nonzero(gone))
-            stay = numbers[~gone]
-            if len(stay):
-                self._order += 1
-                heapq.heappush(self._dirty, (int(stamps[stay].min()), self._order, stay, buffer))
-        bytes_back = count * self.sector
-        self.write_back_bytes += bytes_back
-        return bytes_back
-
-
-class Transfer:
-    """One MTE instruction's bytes on their way: segments of (bytes, kind), served one after the other.
-
-    Bytes use the servers from `began` on; what they fetch is there `latency` later, of which `miss_latency`
-    is due to misses. `ideal`: cycles to move the bytes at the port's own rate; `alone`: the same with nobody else
-    about, where misses are limited by the window.
-    """
-
-    __slots__ = (
-        "alone", "began", "ideal", "item", "latency", "miss_latency", "owner", "port", "segments",
-    )  # fmt: skip
-
-    latency: int
-    miss_latency: int
-    ideal: float
-    alone: float
-    began: int
-
-    def __init__(self, owner: Any, item: Any, port: Port, segments: list[tuple[int, int]]) -> None:
-        self.owner = owner
-        self.item = item
-        self.port = port
-        self.segments = segments
-
-
-HIT, MISS, WRITE, BYPASS_WRITE = 0, 1, 2, 3
-
-
-class _Class:
-    """Transfers that run at one rate. `progress` is what each of them has moved since the class was last empty."""
-
-    __slots__ = ("cap", "heap", "kind", "members", "progress", "rate")
-
-    def __init__(self, kind: int, cap: float) -> None:
-        self.kind = kind
-        self.cap = cap
-        self.members = 0
-        self.progress = 0.0
-        self.rate = cap
-        self.heap: list[tuple[float, int, int, Port]] = []
+_BYPASS = CacheMode.CACHE_MODE_DISABLE
 
 
 class Cluster:
@@ -218,12 +40,14 @@ class Cluster:
 class Port:
     """One direction of one core's path to GM. Its transfers follow one another; `rank` breaks ties.
 
-    `kind` is what it moves at the moment, None when it moves nothing.
+    `kind` is what it moves at the moment, None when it moves nothing, `cap` the bytes a cycle that it may take. While
+    the servers have enough, `left` bytes were to be moved at cycle `since`, and all is through at `due`; else it is a
+    member of `group`. `done(item)` is called when an item's bytes have passed.
     """
 
     __slots__ = (
-        "cluster", "current", "finish", "group", "head", "kind", "limit", "other", "queue", "rank", "ticket",
-        "write",
+        "cap", "cluster", "current", "done", "due", "finish", "group", "head", "kind", "left", "limit", "other",
+        "queue", "rank", "since", "ticket", "write",
     )  # fmt: skip
 
     def __init__(
@@ -235,10 +59,15 @@ class Port:
         self.head = whole(head or 0)  # of a store: from its start to its first byte
         self.cluster = cluster
         self.other: Port | None = None  # the same core's other direction, when they share a bus
-        self.queue: deque[Transfer] = deque()
-        self.current: Transfer | None = None
+        self.done: Any = None
+        self.queue: deque[Any] = deque()
+        self.current: Any = None
         self.kind: int | None = None
-        self.group: _Class | None = None
+        self.cap = 0.0
+        self.left = 0.0
+        self.since = 0
+        self.due = -1
+        self.group: Any = None
         self.finish = 0.0
         self.ticket = 0
 
@@ -250,30 +79,24 @@ class GlobalMemory:
         self.chip = chip
         self.agenda = agenda
         self.l2 = L2(chip)
+        self.servers = Servers(chip)
         gm = chip.gm
         self.latency_hit = whole(gm.latency_l2_read)
         self.latency_miss = whole(gm.latency_hbm)
         self.sum_limit = gm.read_write_sum_aiv
         self.core_window = gm.window_core / gm.latency_hbm
         self.aiv_window = gm.window_aiv / gm.latency_hbm
-        self.hbm = chip.bytes_per_cycle(chip.hbm.gbps)
-        self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
-        self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
-        self.classes: dict[tuple[int, float], _Class] = {}
-        self.groups: list[_Class] = []  # those with members
-        self.demand = [0.0] * 4  # by kind, bytes a cycle
-        self.contended = False
-        self.last = 0
-        self.scheduled = -1
-        self.serving = -1
         self.clusters: dict[int, Cluster] = {}
+        self.shared = False  # the servers have too little, so ports move in classes
+        self._scheduled = -1
+        self._settling = -1
 
     def ports(self, rank: int, cluster: int, kind: CoreKind) -> dict[Pipe, Port]:
         """Return the ports of one core by the pipe that uses them."""
         group = self.clusters.setdefault(cluster, Cluster())
         gm, fixpipe = self.chip.gm, self.chip.fixpipe
         vector = kind is CoreKind.AIV
-        first = rank * 3
+        first = FIRST_PORT + rank * 3
         read = Port(first, gm.read_port_aiv if vector else gm.read_port_aic, cluster=group)
         limit = gm.write_port_aiv if vector else gm.write_port_aic
         write = Port(first + 1, limit, cluster=group, head=gm.write_head)
@@ -286,65 +109,132 @@ class GlobalMemory:
         group.ports += ports.values()
         return ports
 
-    def request(self, owner: Any, port: Port, item: Any, access: Access) -> None:
-        """Take a transfer that an MTE pipe starts now; `owner.done(transfer, end)` is called when it is through."""
-        bypass = item.call.cache_mode is CacheMode.CACHE_MODE_DISABLE
+    # ---- transfers --------------------------------------------------------------------------
+
+    def request(self, port: Port, item: Any, access: Access) -> None:
+        """Take a transfer that an MTE pipe starts now; `item.spent` tells of it from here on."""
+        bypass = item.call.cache_mode is _BYPASS
         if bypass:
             hit, miss, back = 0, _sector_bytes(access, self.l2.sector), 0
         else:
             hit, miss, back = self.l2.touch(access, write=port.write)
+        limit = port.limit
         moved = hit + miss
         if port.write:
-            kind = BYPASS_WRITE if bypass else WRITE
-            transfer = Transfer(
-                owner,
-                item,
-                port,
-                [(moved, kind), (back, BYPASS_WRITE)] if back else [(moved, kind)],
-            )
-            transfer.latency = port.head
-            transfer.miss_latency = 0
-            transfer.ideal = transfer.alone = moved / port.limit
+            transfer = Transfer(moved, BYPASS_WRITE if bypass else WRITE, port.head, moved / limit)
+            transfer.rest, transfer.rest_kind = back, BYPASS_WRITE
         elif miss or back:
-            transfer = Transfer(
-                owner,
-                item,
-                port,
-                [(miss + back, MISS), (hit, HIT)] if hit else [(miss + back, MISS)],
-            )
-            transfer.latency = self.latency_miss
+            transfer = Transfer(miss + back, MISS, self.latency_miss, moved / limit)
+            transfer.rest, transfer.rest_kind = hit, HIT
             transfer.miss_latency = self.latency_miss - self.latency_hit
-            transfer.ideal = moved / port.limit
             window = self.aiv_window if port.other is not None else self.core_window
-            transfer.alone = hit / port.limit + miss / min(port.limit, window)
+            transfer.alone = hit / limit + miss / min(limit, window)
         else:
-            transfer = Transfer(owner, item, port, [(hit, HIT)])
-            transfer.latency = self.latency_hit
-            transfer.miss_latency = 0
-            transfer.ideal = transfer.alone = moved / port.limit
+            transfer = Transfer(hit, HIT, self.latency_hit, moved / limit)
+        item.spent = transfer
         if port.current is None:
-            self._begin(port, transfer)
+            self._begin(port, item)
         else:
-            port.queue.append(transfer)
+            port.queue.append(item)
 
-    def _begin(self, port: Port, transfer: Transfer) -> None:
-        port.current = transfer
+    def _begin(self, port: Port, item: Any) -> None:
+        port.current = item
+        transfer = item.spent
         transfer.began = self.agenda.now
-        size, kind = transfer.segments.pop(0)
-        self._move(port, kind, size)
+        self._move(port, transfer.kind, transfer.size)
 
-    def _move(self, port: Port, kind: int | None, size: float) -> None:
-        """Let a port move `size` bytes of a kind from now on, or nothing (None)."""
-        before = port.kind
-        if before != kind:
-            port.kind = kind
-            port.cluster.missing += (kind == MISS) - (before == MISS)
+    def _through(self, port: Port) -> None:
+        """End what a port moves at its own rate, if that is still due now."""
+        if port.due == self.agenda.now:
+            port.due = -1
+            self._next(port)
+
+    def _next(self, port: Port) -> None:
+        """Let a port go on that has moved what it had to."""
+        item = port.current
+        transfer = item.spent
+        if transfer.rest:
+            size, transfer.rest = transfer.rest, 0
+            self._move(port, transfer.rest_kind, size)
+            return
+        if port.queue:
+            self._begin(port, port.queue.popleft())
+        else:
+            port.current = None
+            self._turn(port, None, 0)
+        transfer.passed = self.agenda.now
+        port.done(item)
+
+    def _move(self, port: Port, kind: int, size: int) -> None:
+        """Let a port move `size` bytes of a kind from now on."""
+        if port.kind != kind:
+            self._turn(port, kind, size)
+        elif port.group is None:
+            port.left, port.since = size, self.agenda.now
+            self._due(port)
+        else:
+            self.servers.advance(self.agenda.now)
+            self.servers.go_on(port, size)
+            self._settle()
+
+    def _due(self, port: Port) -> None:
+        """See to it that a port's bytes end when they are through at its own rate."""
+        after = (port.left - EPSILON) / port.cap
+        due = port.since + (math.ceil(after) if after > 1 else 1)
+        if due != port.due:
+            port.due = due
+            self.agenda.at(due, RETIRE, port.rank, self._through, port)
+
+    # ---- limits -----------------------------------------------------------------------------
+
+    def _turn(self, port: Port, kind: int | None, size: int) -> None:
+        """Let a port move bytes of another kind than before, or none: its limit and its neighbours' change."""
+        before, port.kind = port.kind, kind
+        if self.shared:
+            self.servers.advance(self.agenda.now)
+        if before is not None:
+            self._stop(port, before)
+        cluster = port.cluster
+        if MISS in (kind, before):
+            cluster.missing += 1 if kind == MISS else -1
+            for neighbour in cluster.ports:
+                if neighbour is not port and (neighbour.kind == MISS or neighbour is port.other):
+                    self._limit_anew(neighbour)
+        elif port.other is not None:
+            self._limit_anew(port.other)
         if kind is not None:
-            if self.last != self.agenda.now:
-                self._advance()
-            self._assign(port, size)
-        if before != kind:
-            self._regroup(port)
+            self._start(port, kind, size, self._limit(port))
+
+    def _limit_anew(self, port: Port) -> None:
+        """Give a port the limit that it has now, if it moves anything."""
+        kind = port.kind
+        if kind is not None:
+            limit = self._limit(port)
+            if port.due == self.agenda.now:  # its turn to end comes in this very cycle
+                self.servers.demand[kind] += limit - port.cap
+                port.cap = limit
+            elif limit != port.cap:
+                self._start(port, kind, self._stop(port, kind), limit)
+
+    def _start(self, port: Port, kind: int, size: float, limit: float) -> None:
+        port.cap = limit
+        servers = self.servers
+        servers.demand[kind] += limit
+        if self.shared:
+            servers.join(port, size)
+            self._settle()
+        else:
+            port.left, port.since = size, self.agenda.now
+            self._due(port)
+            if servers.too_few:
+                self._settle()
+
+    def _stop(self, port: Port, kind: int) -> float:
+        """Take away what a port moves; return the bytes left."""
+        self.servers.demand[kind] -= port.cap
+        if port.group is not None:
+            return self.servers.leave(port)
+        return port.left - port.cap * (self.agenda.now - port.since)
 
     def _limit(self, port: Port) -> float:
         """Return what the port's own path allows at this moment, in bytes a cycle."""
@@ -362,161 +252,63 @@ class GlobalMemory:
                 limit = min(limit, max(self.sum_limit / 2, self.sum_limit - theirs))
         return limit
 
-    def _assign(self, port: Port, remaining: float) -> None:
-        limit = self._limit(port)
-        kind: int = port.kind  # type: ignore[assignment]
-        group = self.classes.get((kind, limit))
-        if group is None:
-            group = self.classes[kind, limit] = _Class(kind, limit)
-        if group.members == 0:
-            self.groups.append(group)
-            group.progress = 0.0
-            group.rate = limit
-            group.heap.clear()
-        group.members += 1
-        self.demand[kind] += limit
-        port.group = group
-        port.finish = group.progress + remaining
-        port.ticket += 1
-        heapq.heappush(group.heap, (port.finish, port.rank, port.ticket, port))
-        if self.contended or self._over():
-            self._settle()
-        else:  # everybody moves at its own limit: only this port's end is new
-            self._due((remaining - _EPSILON) / limit)
-
-    def _leave(self, group: _Class) -> None:
-        group.members -= 1
-        self.demand[group.kind] -= group.cap
-        if group.members == 0:
-            self.groups.remove(group)
-
-    def _over(self) -> bool:
-        """Return whether the servers are asked for more than they have."""
-        hit, miss, write, direct = self.demand
-        return (
-            hit + miss > self.l2_read
-            or hit + miss + write > self.l2_all
-            or miss + direct > self.hbm
-        )
-
-    def _due(self, after: float) -> None:
-        """See to it that `_complete` runs when something may be through, `after` cycles from now."""
-        now = self.agenda.now
-        due = now + (math.ceil(after) if after > 1 else 1)
-        if self.scheduled <= now or due < self.scheduled:
-            self.scheduled = due
-            self.agenda.at(due, RETIRE, -1, self._complete)
-
-    def _regroup(self, changed: Port) -> None:
-        """Move the neighbours of a port that began or ended to the class that their new limit asks for."""
-        for port in changed.cluster.ports:
-            group = port.group
-            if port is changed or group is None:  # idle, or about to be assigned anyway
-                continue
-            if self._limit(port) != group.cap:
-                self._leave(group)
-                self._assign(port, port.finish - group.progress)
-
-    def _advance(self) -> None:
-        """Account for what has moved since the last change."""
-        now = self.agenda.now
-        elapsed = now - self.last
-        if elapsed:
-            for group in self.groups:
-                group.progress += group.rate * elapsed
-            self.last = now
+    # ---- sharing ----------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Share the servers anew at the end of this cycle's changes."""
-        if self.serving != self.agenda.now:
-            self.serving = self.agenda.now
-            self.agenda.at(self.agenda.now, SERVE, 1 << 30, self._share)
+        now = self.agenda.now
+        if self._settling != now:
+            self._settling = now
+            self.agenda.at(now, SERVE, 0, self._share)
 
     def _share(self, _: Any) -> None:
-        self.serving = -1
-        self._advance()
-        self.demand = [0.0] * 4  # anew, so that no rounding error piles up
-        for group in self.groups:
-            self.demand[group.kind] += group.cap * group.members
-            group.rate = group.cap
-        hit, miss, write, direct = self.demand
-        self.contended = self._over()
-        if hit + miss > self.l2_read:
-            self._cap((HIT, MISS), self.l2_read)
-        if hit + miss + write > self.l2_all:
-            self._cap((HIT, MISS, WRITE), self.l2_all)
-        if miss + direct > self.hbm:
-            self._cap((MISS, BYPASS_WRITE), self.hbm)
-        self._schedule()
+        now = self.agenda.now
+        self._settling = -1
+        servers = self.servers
+        servers.advance(now)
+        if not self.shared:
+            if not servers.too_few:
+                return
+            self.shared = True
+            for port in self._moving():
+                left = port.left - port.cap * (now - port.since)
+                port.due = -1
+                servers.join(port, left)
+        servers.share()
+        if servers.too_few:
+            self._schedule()
+            return
+        self.shared = False
+        for port in self._moving():
+            port.left, port.since = servers.leave(port), now
+            self._due(port)
 
-    def _cap(self, kinds: tuple[int, ...], capacity: float) -> None:
-        users = [group for group in self.groups if group.kind in kinds]
-        level = _water_level(users, capacity)
-        for group in users:
-            group.rate = min(group.rate, level)
+    def _moving(self) -> list[Port]:
+        return [
+            port
+            for cluster in self.clusters.values()
+            for port in cluster.ports
+            if port.kind is not None
+        ]
 
     def _schedule(self) -> None:
-        soonest = math.inf
-        for group in self.groups:
-            heap = group.heap
-            while heap[0][2] != heap[0][3].ticket:
-                heapq.heappop(heap)
-            left = (heap[0][0] - group.progress - _EPSILON) / group.rate
-            if left < soonest:
-                soonest = left
-        if soonest is not math.inf:
-            self._due(soonest)
+        """See to it that `_complete` runs when the first of the sharing ports is through."""
+        now = self.agenda.now
+        after = self.servers.soonest()
+        if after is math.inf:
+            return
+        due = now + (math.ceil(after) if after > 1 else 1)
+        if self._scheduled <= now or due < self._scheduled:
+            self._scheduled = due
+            self.agenda.at(due, RETIRE, FIRST_PORT - 1, self._complete)
 
     def _complete(self, _: Any) -> None:
-        """End the segments that are through at this cycle, in order of their ports."""
-        self._advance()
-        now = self.agenda.now
-        done: list[tuple[int, Port]] = []
-        for group in self.groups.copy():
-            heap = group.heap
-            through = group.progress + (
-                _EPSILON if group.progress < 1 else _EPSILON * group.progress
-            )
-            while heap and (heap[0][0] <= through or heap[0][2] != heap[0][3].ticket):
-                _, _, ticket, port = heapq.heappop(heap)
-                if ticket == port.ticket:
-                    self._leave(group)
-                    port.ticket += 1
-                    port.group = None
-                    done.append((port.rank, port))
-        if len(done) > 1:
-            done.sort()  # ranks are unique
-        for _, port in done:
-            transfer = port.current
-            assert transfer is not None
-            if transfer.segments:
-                size, kind = transfer.segments.pop(0)
-                self._move(port, kind, size)
-            else:
-                if port.queue:
-                    self._begin(port, port.queue.popleft())
-                else:
-                    port.current = None
-                    self._move(port, None, 0)
-                transfer.owner.done(transfer, now)
-        if self.contended:
+        """End what is through at this cycle, in order of the ports."""
+        if self.shared:
+            self.servers.advance(self.agenda.now)
+            for port in self.servers.through():
+                self._next(port)
             self._settle()
-        else:
-            self._schedule()
-
-
-def _water_level(groups: list[_Class], capacity: float) -> float:
-    """Return the equal share at which the groups' demands, each up to its cap, fill a server."""
-    if not groups:
-        return math.inf
-    left, count = capacity, sum(group.members for group in groups)
-    for group in sorted(groups, key=lambda group: group.rate):
-        if group.rate * count <= left:
-            left -= group.rate * group.members
-            count -= group.members
-        else:
-            return left / count
-    return math.inf
 
 
 def _sector_bytes(access: Access, sector: int) -> int:

@@ -7,19 +7,18 @@ same: sources are read when an instruction starts, results are written when it r
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.agenda import READ, RETIRE
 from ascend_sim.cost import Price, price, whole
-from ascend_sim.trace import Cause, Item, Kind, MemoryCause, Parts
+from ascend_sim.trace import Conflicts, Item, Kind
 from isa.faults import IsaFault
 from isa.types import Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.core import Core
-    from ascend_sim.gm import Port, Transfer
+    from ascend_sim.gm import Port
     from ascend_sim.unit_flags import UnitFlags
 
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
@@ -187,8 +186,7 @@ class ComputePipe(PipeQueue):
         else:
             item.end = end = self.landed
         if cost.conflict:
-            item.detailed = _conflict_parts
-            item.spent = (start + cost.lead, cost.conflict)
+            item.spent = Conflicts(cost.lead, cost.conflict)
         if self.core.numerics and call.writes:
             self.core.agenda.at(start, READ, self.rank + item.index, self._read, item)
 
@@ -236,6 +234,7 @@ class MovePipe(PipeQueue):
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
+        port.done = self.done
         self._late: dict[Item, int] = {}  # when the last of a Fixpipe's units is there
         self.interval = whole(core.chip.gm.move_issue)
         self._results: dict[Item, Any] = {}
@@ -282,25 +281,16 @@ class MovePipe(PipeQueue):
             else:
                 self._results[item] = call.start(core.memories)
         access = call.writes[0] if self.port.write else call.reads[0]
-        core.memory.request(self, self.port, item, access)
+        core.memory.request(self.port, item, access)
 
     def _read_late(self, item: Item) -> None:
         self._results[item] = item.call.start(self.core.memories)
 
-    def done(self, transfer: Transfer, now: int) -> None:
+    def done(self, item: Item) -> None:
         """Take the end of a transfer's bytes: its results follow after the latency; what waited can go on."""
-        item = transfer.item
         core = self.core
-        end = now + transfer.latency
-        item.detailed = _move_parts
-        item.spent = (
-            transfer.began,
-            transfer.latency,
-            transfer.miss_latency,
-            transfer.ideal,
-            transfer.alone,
-            end,
-        )
+        transfer: Any = item.spent
+        end = transfer.passed + transfer.latency
         if self.port.write:
             self.accept = item.accept = end if end > item.accept else item.accept
             self.blocked = None
@@ -315,36 +305,3 @@ class MovePipe(PipeQueue):
 
     def _write(self, item: Item) -> None:
         item.call.retire(self.core.memories, self._results.pop(item))
-
-
-def _conflict_parts(item: Item) -> Parts:
-    lead, conflict = item.spent
-    return (
-        (Cause.BUSY, None, int(lead)),
-        (Cause.BANK_CONFLICT, None, int(lead + conflict)),
-        (Cause.BUSY, None, item.end),
-    )
-
-
-def _move_parts(item: Item) -> Parts:
-    """Say what a transfer's cycles were spent on: latency, misses, sharing, and moving bytes at its own rate."""
-    began, latency, missed, ideal, alone, there = item.spent
-    moved = int(there - latency - began)  # whole cycles: the end was rounded up, so these are too
-    moving = min(math.ceil(ideal), moved)
-    unshared = min(math.ceil(max(alone, ideal)), moved)
-    first = item.start + latency  # when the first byte could be there
-    parts = (
-        (Cause.MEMORY, MemoryCause.LATENCY, int(first - missed)),
-        (Cause.MEMORY, MemoryCause.L2_MISS, int(first)),
-        (Cause.MEMORY, MemoryCause.SHARE, int(there) - unshared),
-        (Cause.MEMORY, MemoryCause.L2_MISS, int(there) - moving),
-        (Cause.BUSY, None, int(there)),
-        (Cause.MEMORY, MemoryCause.LATENCY, item.end),
-    )
-    result = []
-    last = item.start
-    for cause, sub, until in parts:
-        if until > last:
-            result.append((cause, sub, until))
-            last = until
-    return tuple(result)

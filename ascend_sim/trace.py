@@ -6,7 +6,7 @@ from a saved log equals one made from a live run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any
@@ -70,6 +70,83 @@ Parts = tuple[tuple[Cause, MemoryCause | None, int], ...]
 """(cause, sub-cause, end cycle) in order: what an item's cycles were spent on."""
 
 
+class Spent:
+    """Tells what the cycles of an item were spent on."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def parts(self, item: Item) -> Parts:
+        """Return the parts of the item's time, in order."""
+        return self._parts
+
+
+class Conflicts(Spent):
+    """A vector instruction with bank conflicts: `cycles` of them after its first `lead` cycles."""
+
+    __slots__ = ("cycles", "lead")
+
+    def __init__(self, lead: int, cycles: int) -> None:
+        self.lead = lead
+        self.cycles = cycles
+
+    def parts(self, item: Item) -> Parts:
+        """Return the parts of the item's time, in order."""
+        until = item.start + self.lead
+        return (
+            (Cause.BUSY, None, until),
+            (Cause.BANK_CONFLICT, None, until + self.cycles),
+            (Cause.BUSY, None, item.end),
+        )
+
+
+class Transfer(Spent):
+    """One MTE instruction's bytes on their way: `size` of a kind, then `rest` of another.
+
+    Bytes use the memory system from `began` on and have passed at `passed`; what they fetch is there `latency` later,
+    of which `miss_latency` is due to misses. `ideal`: cycles to move the bytes at the port's own rate; `alone`: the
+    same with nobody else about, where misses are limited by the window.
+    """
+
+    __slots__ = (
+        "alone", "began", "ideal", "kind", "latency", "miss_latency", "passed", "rest", "rest_kind", "size",
+    )  # fmt: skip
+
+    def __init__(self, size: int, kind: int, latency: int, ideal: float) -> None:
+        self.size = size
+        self.kind = kind
+        self.rest = 0
+        self.rest_kind = kind
+        self.latency = latency
+        self.miss_latency = 0
+        self.ideal = self.alone = ideal
+        self.began = self.passed = 0
+
+    def parts(self, item: Item) -> Parts:
+        """Return latency, misses, sharing, and moving bytes at the port's own rate."""
+        moved = self.passed - self.began
+        moving = min(math.ceil(self.ideal), moved)
+        unshared = min(math.ceil(max(self.alone, self.ideal)), moved)
+        there = self.passed + self.latency
+        first = item.start + self.latency  # when the first byte could be there
+        found = []
+        last = item.start
+        for cause, sub, until in (
+            (Cause.MEMORY, MemoryCause.LATENCY, first - self.miss_latency),
+            (Cause.MEMORY, MemoryCause.L2_MISS, first),
+            (Cause.MEMORY, MemoryCause.SHARE, there - unshared),
+            (Cause.MEMORY, MemoryCause.L2_MISS, there - moving),
+            (Cause.BUSY, None, there),
+            (Cause.MEMORY, MemoryCause.LATENCY, item.end),
+        ):
+            if until > last:
+                found.append((cause, sub, until))
+                last = until
+        return tuple(found)
+
+
 class Item:
     """One item that passed through a pipe (or, with `pipe` S, that the scalar unit executed).
 
@@ -87,8 +164,7 @@ class Item:
     start = -1
     accept = -1
     end = -1
-    detailed: Callable[[Item], Parts] | None = None  # makes `parts`, when somebody asks
-    spent: tuple[float, ...] = ()  # what it makes them of
+    spent: Spent | None = None  # tells `parts`, when somebody asks
     bytes = 0  # payload of a move
     work = 0  # repeats (V) or fractal cycles (M)
     call: Any = None  # the bound instruction: `call.detail()` describes the operands
@@ -117,11 +193,11 @@ class Item:
     @property
     def parts(self) -> Parts | None:
         """What the cycles from start to end were spent on; None means all were busy."""
-        return self.detailed(self) if self.detailed is not None else None
+        return self.spent.parts(self) if self.spent is not None else None
 
     @parts.setter
     def parts(self, value: Parts | None) -> None:
-        self.detailed = None if value is None else lambda _: value
+        self.spent = None if value is None else Spent(value)
 
     def __repr__(self) -> str:
         return (
@@ -138,7 +214,7 @@ def _name_all_attributes() -> None:
     item = Item(0, 0, Pipe.S, Kind.INSTRUCTION, "", 0)
     for name in (
         "phase", "issue", "head", "start", "accept", "end", "call", "bytes", "work", "event", "event_id", "flag",
-        "cause", "partner", "detailed", "spent", "inserted", "mode", "forget", "polls",
+        "cause", "partner", "spent", "inserted", "mode", "forget", "polls",
     ):  # fmt: skip
         setattr(item, name, getattr(item, name))
 

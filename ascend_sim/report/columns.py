@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ascend_sim.trace import Cause, CoreLog, Item, Log, MemoryCause, Stall
+from ascend_sim.trace import Cause, CoreLog, Item, Log, MemoryCause, Stall, Transfer
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -135,14 +135,11 @@ def item_rows(items: Sequence[Item], names: Numbers, calls: Numbers) -> NDArray[
         if item.partner is not None:
             rows["partner_core"][row] = item.partner.core
             rows["partner"][row] = item.partner.index
-        if len(item.spent) == _OF_A_TRANSFER:
-            rows["began"][row] = int(item.spent[0])
-            rows["latency"][row] = int(item.spent[1])
-            rows["moved"][row] = int(item.spent[5] - item.spent[1])
+        if type(item.spent) is Transfer:
+            rows["began"][row] = item.spent.began
+            rows["latency"][row] = item.spent.latency
+            rows["moved"][row] = item.spent.passed
     return rows
-
-
-_OF_A_TRANSFER = 6  # what the memory system leaves in `Item.spent`
 
 
 def _column(values: Iterable[int]) -> Ints:
@@ -153,7 +150,7 @@ def part_rows(items: Sequence[Item]) -> NDArray[Any]:
     """Return the parts of all items that have any, as records."""
     rows = []
     for row, item in enumerate(items):
-        if item.detailed is not None:
+        if item.spent is not None:
             for cause, sub, end in item.parts or ():
                 rows.append((row, CAUSE_CODE[cause], SUB_CODE[sub], end))
     return np.array(rows, PART)

@@ -1,0 +1,292 @@
+"""Which sectors of GM the L2 holds."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from ascend_sim.config import Chip
+    from isa.access import Access
+    from isa.tensor import GmBuffer
+
+Window = tuple[int, int, int, int]
+"""Sectors of an allocation: the first one, rows, distance of rows, sectors of a row."""
+
+
+class L2:
+    """The sectors that are in the cache.
+
+    A stated approximation of LRU that costs the same for gigabytes: a sector stays until as many sectors as the
+    cache holds have been filled since its last use. (True LRU also ages a sector when others are hit.)
+    Dirty sectors are written back when they leave.
+
+    An allocation's sectors are kept as runs of equal age for as long as all accesses to it have the same pitch and
+    length of rows, and one by one from then on. Both give the same answers.
+    """
+
+    def __init__(self, chip: Chip) -> None:
+        self.sector = chip.gm.sector
+        self.capacity = chip.l2.bytes // self.sector
+        self.fills = self.capacity + 1  # a stamp of 0 is older than the whole cache
+        self.hit_bytes = 0
+        self.miss_bytes = 0
+        self.write_back_bytes = 0
+        # What has been written, by when it may leave: in order of writing, and a heap of what was used again since.
+        self._written: deque[tuple[int, Any, GmBuffer]] = deque()
+        self._used_again: list[tuple[int, int, Any, GmBuffer]] = []
+        self._serial = 0
+
+    def preload(self, buffers: Iterable[GmBuffer]) -> None:
+        """Start with the allocations in the cache, in their order, as far as they fit."""
+        left = self.capacity
+        for buffer in buffers:
+            held = min(-(-buffer.nbytes // self.sector), left)
+            self._one_by_one(buffer).stamps[:held] = self.fills
+            left -= held
+
+    def touch(self, access: Access, *, write: bool) -> tuple[int, int, int]:
+        """Read or write the sectors of an access; return (hit bytes, missed bytes, bytes written back)."""
+        buffer: GmBuffer = access.buffer  # type: ignore[assignment]
+        index = self._sectors(access)
+        misses = self._use(buffer, index, write=write)
+        self.fills = fills = self.fills + misses
+        fresh = fills - self.capacity
+        written, again = self._written, self._used_again
+        back = 0
+        if (written and written[0][0] <= fresh) or (again and again[0][0] <= fresh):
+            back = self._write_back(fresh)
+        if write:
+            written.append((fills, index, buffer))
+        missed = misses * self.sector
+        hit = (index[1] * index[3] if type(index) is tuple else len(index)) * self.sector - missed
+        self.hit_bytes += hit
+        self.miss_bytes += missed
+        return hit, missed, back
+
+    def touch_line(self, buffer: GmBuffer, offset: int) -> bool:
+        """Read the sector at an offset for the scalar unit; return whether L2 held it."""
+        missed = self._use(buffer, (offset // self.sector, 1, 1, 1), write=False)
+        self.fills += missed
+        return not missed
+
+    def _use(self, buffer: GmBuffer, index: Any, *, write: bool) -> int:
+        """Use some sectors; return how many are missed. `fills` is to grow by that."""
+        held = buffer.scratch
+        fills = self.fills
+        if type(index) is tuple:
+            start, rows, pitch, width = index
+            if held is None:
+                held = buffer.scratch = _Rows(pitch, width)
+            if held.pitch == pitch and held.width == width and start % pitch % width == 0:
+                missed: int = held.touch(start, rows, fills, fills - self.capacity, write)
+                return missed
+        return self._one_by_one(buffer).touch(index, fills, fills - self.capacity, write)
+
+    def _sectors(self, access: Access) -> Any:
+        """Return the sectors that an access touches: a window where that is exact, else a list."""
+        sector = self.sector
+        shape = access.shape
+        if len(shape) == 1 and access.contiguous:
+            first = access.low // sector
+            return (first, -(-access.high // sector) - first, 1, 1)
+        size = access.dtype.size
+        if len(shape) == 2 and access.strides[1] == size and access.lanes is None:
+            length, pitch = shape[1] * size, access.strides[0]
+            if access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
+                return (access.base // sector, shape[0], pitch // sector, length // sector)
+        ranges = access.ranges()
+        low, high = ranges[:, 0] // sector, (ranges[:, 1] - 1) // sector
+        grid = low[:, None] + np.arange(int((high - low).max()) + 1)
+        return np.unique(np.minimum(grid, high[:, None]))
+
+    def _one_by_one(self, buffer: GmBuffer) -> _Sectors:
+        held = buffer.scratch
+        if type(held) is not _Sectors:
+            sectors = _Sectors(-(-buffer.nbytes // self.sector) + 1)
+            if held is not None:
+                held.copy_to(sectors)
+            held = buffer.scratch = sectors
+        return held
+
+    def _write_back(self, fresh: int) -> int:
+        """Write back the dirty sectors that have left the cache by now; return their bytes.
+
+        A sector used again since it was written stays, and is looked at again when its new time has come.
+        """
+        written, again = self._written, self._used_again
+        count = 0
+        while True:
+            if written and written[0][0] <= fresh:
+                _, index, buffer = written.popleft()
+            elif again and again[0][0] <= fresh:
+                _, _, index, buffer = heapq.heappop(again)
+            else:
+                break
+            gone, oldest = buffer.scratch.clean(index, fresh)
+            count += gone
+            if oldest:
+                self._serial += 1
+                heapq.heappush(again, (oldest, self._serial, index, buffer))
+        bytes_back = count * self.sector
+        self.write_back_bytes += bytes_back
+        return bytes_back
+
+
+class _Rows:
+    """The sectors of an allocation whose accesses all are rows of `width` sectors, one every `pitch`.
+
+    By the place inside the pitch: where a run of rows of equal age begins, and its stamp, doubled, with 1 for dirty.
+    """
+
+    __slots__ = ("columns", "pitch", "width")
+
+    def __init__(self, pitch: int, width: int) -> None:
+        self.pitch = pitch
+        self.width = width
+        self.columns: dict[int, tuple[list[int], list[int]]] = {}
+
+    def touch(self, start: int, rows: int, fills: int, fresh: int, write: bool) -> int:
+        """Use `rows` rows from sector `start`; return the sectors missed. Their new stamp is `fills` and those."""
+        row, column = divmod(start, self.pitch)
+        known = self.columns.get(column)
+        if known is None:
+            known = self.columns[column] = ([0], [0])
+        starts, values = known
+        end = row + rows
+        first = bisect_right(starts, row) - 1
+        past = bisect_left(starts, end, first + 1)
+        last = values[past - 1]
+        places, flags = [row], [1 if write else last & 1]
+        if past == first + 1:
+            missed = rows if last <= 2 * fresh + 1 else 0
+        else:
+            missed = self._missed(known, first, past, row, end, 2 * fresh + 1)
+            mixed = [value & 1 for value in values[first:past]]
+            if not write and 0 < sum(mixed) < len(mixed):
+                places += starts[first + 1 : past]
+                flags = mixed
+        stamp = 2 * (fills + missed * self.width)
+        stamps = [stamp + flag for flag in flags]
+        if past == len(starts) or starts[past] > end:
+            places.append(end)
+            stamps.append(last)
+        if starts[first] < row:
+            first += 1  # the beginning of that run stays as it is
+        starts[first:past] = places
+        values[first:past] = stamps
+        return missed * self.width
+
+    @staticmethod
+    def _missed(
+        known: tuple[list[int], list[int]], first: int, past: int, row: int, end: int, limit: int
+    ) -> int:
+        """Return the rows between two rows, in the runs `first` to `past`, whose age is beyond the limit."""
+        starts, values = known
+        missed = 0
+        for run in range(first, past):
+            if values[run] <= limit:
+                until = starts[run + 1] if run + 1 < past else end
+                missed += until - (starts[run] if run > first else row)
+        return missed
+
+    def clean(self, index: Window, fresh: int) -> tuple[int, int]:
+        """Make the dirty sectors clean that are not younger than `fresh`; return how many, and others' lowest stamp."""
+        start, rows, _, _ = index
+        row, column = divmod(start, self.pitch)
+        starts, values = self.columns[column]
+        end = row + rows
+        gone, oldest = 0, 0
+        run = bisect_right(starts, row) - 1
+        while starts[run] < end:
+            value = values[run]
+            if value & 1:
+                if value > 2 * fresh + 1:
+                    oldest = min(oldest or value, value)
+                else:
+                    run = self._make_clean(starts, values, run, row, end)
+                    gone += starts[run + 1] - starts[run]
+            run += 1
+            if run == len(starts):
+                break
+        return gone * self.width, oldest >> 1
+
+    @staticmethod
+    def _make_clean(starts: list[int], values: list[int], run: int, row: int, end: int) -> int:
+        """Make the part of a dirty run between two rows clean; return that part's position."""
+        value = values[run]
+        if starts[run + 1] > end:  # the last run has never been used
+            starts.insert(run + 1, end)
+            values.insert(run + 1, value)
+        if starts[run] < row:
+            run += 1
+            starts.insert(run, row)
+            values.insert(run, value)
+        values[run] = value - 1
+        return run
+
+    def copy_to(self, sectors: _Sectors) -> None:
+        """Enter what is known into a table of single sectors."""
+        for column, (starts, values) in self.columns.items():
+            for number, row in enumerate(starts):
+                value = values[number]
+                if value:
+                    end = starts[number + 1]  # the last run has never been used
+                    window = (row * self.pitch + column, end - row, self.pitch, self.width)
+                    sectors.view(sectors.stamps, window)[...] = value >> 1
+                    sectors.view(sectors.dirty, window)[...] = bool(value & 1)
+
+
+class _Sectors:
+    """The sectors of an allocation one by one: when each was used last, and which are dirty."""
+
+    __slots__ = ("dirty", "stamps")
+    pitch = width = 0  # no row fits
+
+    def __init__(self, count: int) -> None:
+        self.stamps: NDArray[np.int64] = np.zeros(count, np.int64)
+        self.dirty: NDArray[np.bool_] = np.zeros(count, bool)
+
+    @staticmethod
+    def view(array: NDArray[Any], window: Window) -> NDArray[Any]:
+        """Return a window of an array of sectors."""
+        start, rows, pitch, width = window
+        size = array.itemsize
+        return np.ndarray((rows, width), array.dtype, array, start * size, (pitch * size, size))
+
+    def touch(self, index: Any, fills: int, fresh: int, write: bool) -> int:
+        """Use some sectors; return how many were missed. Their new stamp is `fills` and those."""
+        view = self.view(self.stamps, index) if type(index) is tuple else self.stamps[index]
+        hits = (view > fresh).tobytes().count(1)  # cheaper than count_nonzero on a few sectors
+        misses = view.size - hits
+        if type(index) is tuple:
+            view[...] = fills + misses
+        else:
+            self.stamps[index] = fills + misses
+        if write:
+            if type(index) is tuple:
+                self.view(self.dirty, index)[...] = True
+            else:
+                self.dirty[index] = True
+        return misses
+
+    def clean(self, index: Any, fresh: int) -> tuple[int, int]:
+        """Make the dirty sectors clean that are not younger than `fresh`; return how many, and others' lowest stamp."""
+        if type(index) is tuple:
+            start, rows, pitch, width = index
+            grid = start + np.arange(rows, dtype=np.int64)[:, None] * pitch
+            index = (grid + np.arange(width)).ravel()
+        index = index[self.dirty[index]]
+        stamps = self.stamps[index]
+        gone = stamps <= fresh
+        self.dirty[index[gone]] = False
+        count = int(np.count_nonzero(gone))
+        return count, 0 if count == len(index) else int(stamps[~gone].min())

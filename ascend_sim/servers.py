@@ -1,0 +1,162 @@
+"""The servers behind all ports, L2 and HBM: what they are asked for, and how they are shared when that is too much.
+
+As long as the servers have more than all ports together can take, each port moves at its own limit and nobody asks
+here for more than that fact. Otherwise they share the servers equally, up to their limits. Ports with the same limit
+form a class and run at one rate, so a change costs time by the number of classes, not of ports.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ascend_sim.config import Chip
+    from ascend_sim.gm import Port
+
+EPSILON = 1e-6
+"""Bytes that are rounding errors."""
+
+HIT, MISS, WRITE, BYPASS_WRITE = 0, 1, 2, 3
+"""What a port moves: bytes that L2 holds, bytes that it fetches from HBM, bytes into L2, bytes past it."""
+
+
+class _Class:
+    """Ports that move at one rate. `progress` is what each of them has moved since the class was last empty."""
+
+    __slots__ = ("cap", "heap", "kind", "members", "progress", "rate")
+
+    def __init__(self, kind: int, cap: float) -> None:
+        self.kind = kind
+        self.cap = cap
+        self.members = 0
+        self.progress = 0.0
+        self.rate = cap
+        self.heap: list[tuple[float, int, int, Port]] = []
+
+
+class Servers:
+    """L2 and HBM. `demand` is what the ports could take, by kind, in bytes a cycle."""
+
+    def __init__(self, chip: Chip) -> None:
+        self.hbm = chip.bytes_per_cycle(chip.hbm.gbps)
+        self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
+        self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
+        self.demand = [0.0] * 4
+        self._classes: dict[tuple[int, float], _Class] = {}
+        self._groups: list[_Class] = []  # the classes that have members
+        self._last = 0  # up to which cycle progress is accounted for
+
+    @property
+    def too_few(self) -> bool:
+        """Whether they are asked for more than they have."""
+        hit, miss, write, direct = self.demand
+        return (
+            hit + miss > self.l2_read
+            or hit + miss + write > self.l2_all
+            or miss + direct > self.hbm
+        )
+
+    # ---- who shares -------------------------------------------------------------------------
+
+    def join(self, port: Port, size: float) -> None:
+        """Take a port that has `size` bytes to move."""
+        kind: int = port.kind  # type: ignore[assignment]
+        group = self._classes.get((kind, port.cap))
+        if group is None:
+            group = self._classes[kind, port.cap] = _Class(kind, port.cap)
+        if group.members == 0:
+            self._groups.append(group)
+            group.progress = 0.0
+            group.rate = group.cap
+            group.heap.clear()
+        group.members += 1
+        port.group = group
+        self.go_on(port, size)
+
+    def go_on(self, port: Port, size: float) -> None:
+        """Let a port move another `size` bytes of the same kind."""
+        group: _Class = port.group
+        port.finish = group.progress + size
+        port.ticket += 1
+        heapq.heappush(group.heap, (port.finish, port.rank, port.ticket, port))
+
+    def leave(self, port: Port) -> float:
+        """Dismiss a port; return the bytes that it has not moved yet."""
+        group: _Class = port.group
+        group.members -= 1
+        if group.members == 0:
+            self._groups.remove(group)
+        port.group = None
+        port.ticket += 1
+        return port.finish - group.progress
+
+    # ---- the course of time -----------------------------------------------------------------
+
+    def advance(self, now: int) -> None:
+        """Account for what has moved since the last change."""
+        elapsed = now - self._last
+        if elapsed:
+            for group in self._groups:
+                group.progress += group.rate * elapsed
+            self._last = now
+
+    def share(self) -> None:
+        """Set the rates of all classes."""
+        self.demand = [0.0] * 4  # anew, so that no rounding error piles up
+        for group in self._groups:
+            self.demand[group.kind] += group.cap * group.members
+            group.rate = group.cap
+        hit, miss, write, direct = self.demand
+        if hit + miss > self.l2_read:
+            self._cap((HIT, MISS), self.l2_read)
+        if hit + miss + write > self.l2_all:
+            self._cap((HIT, MISS, WRITE), self.l2_all)
+        if miss + direct > self.hbm:
+            self._cap((MISS, BYPASS_WRITE), self.hbm)
+
+    def _cap(self, kinds: tuple[int, ...], capacity: float) -> None:
+        users = [group for group in self._groups if group.kind in kinds]
+        level = _water_level(users, capacity)
+        for group in users:
+            group.rate = min(group.rate, level)
+
+    def soonest(self) -> float:
+        """Return the cycles until the first port is through; infinity where none moves."""
+        soonest = math.inf
+        for group in self._groups:
+            heap = group.heap
+            while heap[0][2] != heap[0][3].ticket:
+                heapq.heappop(heap)
+            left = (heap[0][0] - group.progress - EPSILON) / group.rate
+            if left < soonest:
+                soonest = left
+        return soonest
+
+    def through(self) -> list[Port]:
+        """Return the ports that have moved all their bytes, in order of their ranks; they stay in their classes."""
+        done: list[tuple[int, Port]] = []
+        for group in self._groups:
+            heap = group.heap
+            moved = group.progress + (EPSILON if group.progress < 1 else EPSILON * group.progress)
+            while heap and (heap[0][0] <= moved or heap[0][2] != heap[0][3].ticket):
+                _, rank, ticket, port = heapq.heappop(heap)
+                if ticket == port.ticket:
+                    done.append((rank, port))
+        done.sort()  # ranks are unique
+        return [port for _, port in done]
+
+
+def _water_level(groups: list[_Class], capacity: float) -> float:
+    """Return the equal share at which the groups' demands, each up to its cap, fill a server."""
+    if not groups:
+        return math.inf
+    left, count = capacity, sum(group.members for group in groups)
+    for group in sorted(groups, key=lambda group: group.rate):
+        if group.rate * count <= left:
+            left -= group.rate * group.members
+            count -= group.members
+        else:
+            return left / count
+    return math.inf
