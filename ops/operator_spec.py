@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError
@@ -15,6 +15,30 @@ from ops.operation import Operation
 
 if TYPE_CHECKING:
     from ascend_sim import Run
+    from ascend_sim.config import Chip
+
+class Scale(Protocol):
+    """The pieces that a run consists of, and runs of fewer pieces."""
+
+    unit: str
+
+    @property
+    def total(self) -> int:
+        """All pieces."""
+        ...
+
+    def enough(self, chip: Chip) -> int:
+        """Return after how many pieces nothing changes any more."""
+        ...
+
+    def size(self, number: int) -> int:
+        """Return the pieces of the part that is nearest to `number`."""
+        ...
+
+    def part(self, number: int) -> dict[str, Any]:
+        """Return the options of that part, as `read_options` returns them."""
+        ...
+
 
 RunOperator = Callable[[dict[str, Any], Context, int, str | os.PathLike[str] | None], "Run"]
 
@@ -48,6 +72,8 @@ class OperatorSpec:
     outputs: tuple[str, ...]
     default_data: str
     start: RunOperator
+    scale: Callable[[Mapping[str, Any]], Scale] | None = None
+    """Parts of a run, to estimate large shapes from; None where an operator has none."""
 
     def run(
         self,

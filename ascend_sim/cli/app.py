@@ -207,6 +207,19 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")
     ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Settings that `tune` wrote; options given here win."
+        ),
+    ] = None,
+    sampled: Annotated[
+        bool,
+        typer.Option(
+            "--sampled",
+            help="Of a large operator: simulate parts, estimate the whole, say how far off it may be.",
+        ),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no summary; messages go to standard error.")
     ] = False,
@@ -234,6 +247,12 @@ def run(
             input_,
             kernel,
         )
+        if config is not None:
+            from ascend_sim.cli.request import apply_config
+
+            apply_config(request, config)
+        if sampled:
+            return _report_sampled(request, as_json=as_json)
         with working(quiet_output=as_json, own_output=request.is_file):
             outcome = _simulate(request)
         return report(outcome, out=out, as_json=as_json, quiet=quiet)
@@ -451,6 +470,16 @@ def _request(
     )
     check_chip(chip)
     return request
+
+
+def _report_sampled(request: Request, *, as_json: bool) -> int:
+    from ascend_sim.cli.operators import sample_operator
+    from ascend_sim.cli.show import report_estimate, working
+
+    with working(quiet_output=as_json, own_output=False):
+        found, chip, unit = sample_operator(request)
+    report_estimate(request.target, found, chip, unit, as_json=as_json)
+    return 0
 
 
 def _simulate(request: Request) -> Outcome:

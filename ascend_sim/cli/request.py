@@ -76,3 +76,36 @@ def check_chip(name: str | None) -> None:
         from ascend_sim.config import load_chip
 
         load_chip(name)
+
+
+def apply_config(request: Request, path: Path) -> None:
+    """Take what `request` leaves open from a file that `tune` wrote.
+
+    Raises `ConfigError` for a file that cannot be read, is none of these, or belongs to another target.
+    """
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        run, options, constants = (dict(found[key]) for key in ("run", "options", "set"))
+        target = found["target"]
+    except OSError as error:
+        raise ConfigError(f"--config {path}: {error.strerror}") from error
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"--config {path} is no setting of a tuner: it needs target, run, options and set"
+        ) from error
+    if target != request.target:
+        raise ConfigError(
+            f"--config {path} is a setting of {target}, and {request.target} is to run"
+        )
+    request.sets = {**constants, **request.sets}
+    given = {f"--{name}": str(value) for name, value in options.items()}
+    request.operator_options = {**given, **request.operator_options}
+    for name, value in run.items():
+        key = name.replace("-", "_")
+        if key == "auto_sync":
+            value = value == "on"
+        if getattr(request, key, None) is None:
+            setattr(request, key, value)
+    check_chip(request.chip)

@@ -14,9 +14,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ascend_sim.cli.outcome import Outcome
 from ascend_sim.cli.program import describe
+from ascend_sim.config import Chip
 from ascend_sim.errors import ConfigError, KernelError, SimulatorBug
 from ascend_sim.report.folder import check_replaceable, write_json, write_run_folder
 from ascend_sim.report.text import print_findings, print_summary
+from ascend_sim.sampled import Estimate
 
 
 def complain(message: str) -> None:
@@ -147,3 +149,31 @@ def _mention_others(outcome: Outcome) -> None:
     for (kernel, kind, code, first_line), launches in found.items():
         times = f" ({launches} times)" if launches > 1 else ""
         complain(f"also found in {kernel}{times}: {kind} {code}: {first_line}")
+
+
+def report_estimate(op: str, found: Estimate, chip: Chip, unit: str, *, as_json: bool) -> None:
+    """Print what a whole takes that was estimated from parts: never without how far off it may be."""
+    if as_json:
+        plain = {
+            "op": op,
+            "chip": chip.name,
+            "sampled": not found.exact,
+            "cycles": found.cycles,
+            "time_us": round(chip.us(found.cycles), 3),
+            "error_cycles": found.error,
+            "error_us": round(chip.us(found.error), 3),
+            unit: found.total,
+            "simulated": [{unit: number, "cycles": cycles} for number, cycles in found.parts],
+        }
+        write_json(plain, sys.stdout)
+        return
+    time = f"{chip.us(found.cycles):,.2f} us ({found.cycles:,} cycles)"
+    if found.exact:
+        print(f"{op} on {chip.name}: {time}, all {found.total:,} {unit} simulated")
+        return
+    parts = ", ".join(f"{number:,}" for number, _ in found.parts)
+    print(
+        f"{op} on {chip.name}, sampled: {time}, give or take {chip.us(found.error):,.2f} us "
+        f"({found.error_share:.2%})\n  {found.total:,} {unit}, of which {parts} were simulated; the rest goes on "
+        "at their rate. No findings, no numbers, no run folder"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -179,4 +180,17 @@ def test_the_command(target: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "against the default" in shown.out
     assert re.search(r"[1-4] simulations for 6 points", shown.out)
     assert "noise" not in shown.out
-    assert Path("out/best.yaml").is_file()
+    with pytest.raises(SystemExit):
+        app(["run", target, "--config", "out/best.yaml", "--json"])
+    summary = json.loads(capsys.readouterr().out)
+    found = yaml.safe_load(Path("out/best.yaml").read_text())["found"]
+    assert (summary["chip"], summary["cycles"]) == ("toy", found["cycles"])
+    for words_, message in (
+        (["rope_grad", "--config", "out/best.yaml"], "is a setting of kernels.py"),
+        ([target, "--config", target], "is no setting of a tuner"),
+        ([target, "--config", "nothing.yaml"], "No such file"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            app(["run", *words_])
+        assert stop.value.code == 1
+        assert message in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""Large shapes from parts: a straight line is found, a bent one is simulated further, and the error is honest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ascend_sim as sim
+from ascend_sim.sampled import estimate
+from ops import Context, find_operator
+from ops.rope_grad.scale import RopeGradScale
+
+
+@given(st.integers(0, 10_000), st.integers(1, 500), st.integers(100, 100_000))
+def test_a_straight_line_is_found(start: int, rate: int, total: int) -> None:
+    measured: list[int] = []
+
+    def measure(number: int) -> int:
+        measured.append(number)
+        return start + rate * number
+
+    found = estimate(total, 40, lambda number: number, measure)
+    assert found.cycles == start + rate * total
+    assert found.error <= 1
+    assert sum(measured) <= 180 or found.exact
+
+
+@given(st.integers(500, 5000), st.integers(1, 50), st.integers(60, 200))
+def test_the_error_holds_where_the_rate_changes(bend: int, before: int, after: int) -> None:
+    """Beyond `bend` a piece takes longer, as when L2 is full: either that is seen, or all parts lie on one side."""
+
+    def measure(number: int) -> int:
+        return before * min(number, bend) + after * max(number - bend, 0)
+
+    found = estimate(200_000, bend, lambda number: number, measure)
+    assert abs(found.cycles - measure(200_000)) <= max(found.error, 0.02 * measure(200_000))
+
+
+def test_small_shapes_are_simulated_whole() -> None:
+    found = estimate(50, 40, lambda number: number, lambda number: 3 * number)
+    assert found.exact
+    assert (found.cycles, found.error, found.parts) == (150, 0, ((50, 150),))
+
+
+def test_nothing() -> None:
+    with pytest.raises(sim.ConfigError, match="0 pieces"):
+        estimate(0, 1, lambda number: number, lambda number: number)
+
+
+@given(st.lists(st.integers(1, 4000), min_size=1, max_size=32), st.integers(1, 100))
+def test_parts_of_rope_grad(lengths: list[int], percent: int) -> None:
+    scale = RopeGradScale({"seq": tuple(lengths)})
+    rows = max(1, scale.total * percent // 100)
+    part = scale.part(rows)["seq"]
+    assert scale.size(rows) == sum(part)
+    assert scale.part(scale.total)["seq"] == lengths
+    if len(lengths) >= 8:
+        assert set(part) <= set(lengths)
+
+
+@pytest.mark.slow
+def test_a_large_rope_grad() -> None:
+    options = {"seq": ",".join(["2048"] * 32), "hidden": "1280"}
+    timing = Context(chip="ascend910b4", numerics="off", checks="off")
+    whole = find_operator("rope_grad").run(options, timing).recording().replay("ascend910b4")
+    from ascend_sim.cli.operators import sample_operator
+    from ascend_sim.cli.request import Request
+
+    words = {f"--{name}": value for name, value in options.items()}
+    found, chip, unit = sample_operator(
+        Request("rope_grad", chip="ascend910b4", operator_options=words)
+    )
+    assert (chip.name, unit, found.exact) == ("ascend910b4", "rows", False)
+    assert found.cycles == pytest.approx(whole.cycles, rel=0.01)
+    assert abs(found.cycles - whole.cycles) <= found.error
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    from ascend_sim.cli.app import app
+
+    words = ["run", "rope_grad", "--sampled", "--seq", "300", "--hidden", "256", "--chip", "toy"]
+    with pytest.raises(SystemExit) as stop:
+        app(words)
+    assert stop.value.code == 0
+    assert "all 300 rows simulated" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        app([*words, "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["sampled"], printed["error_cycles"], printed["rows"]) == (False, 0, 300)
+    for more, message in (
+        (["--numerics", "on"], "tells the time only"),
+        (["--input", "x.npz"], "leave out --input"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            app([*words, *more])
+        assert stop.value.code == 1
+        assert message in capsys.readouterr().err
