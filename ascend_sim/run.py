@@ -250,6 +250,12 @@ class Run:
 
         return write_run_folder(self, directory)
 
+    def _repr_html_(self) -> str:
+        """Show the run in a notebook."""
+        from ascend_sim.report.notebook import run_html  # noqa: PLC0415  made on demand
+
+        return run_html(self.summary)
+
     def __repr__(self) -> str:
         kinds = ", ".join(sorted({finding.kind for finding in self.findings})) or "no findings"
         return f"<Run {self.op} on {self.chip.name}: {self.cycles} cycles, {self.time_us:.2f} us, {kinds}>"

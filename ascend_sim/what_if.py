@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError, KernelError
 from ascend_sim.ideals import IDEALS, Ideal
+from ascend_sim.report.notebook import what_if_html
 
 if TYPE_CHECKING:
     from ascend_sim.recording import Recording
@@ -61,6 +62,10 @@ class WhatIf:
             "ideals": [_as_dict(row) for row in self.rows],
             "pairs": [_as_dict(row) for row in self.pairs],
         }
+
+    def _repr_html_(self) -> str:
+        """Show the table in a notebook."""
+        return what_if_html(self.as_dict())
 
 
 def _as_dict(row: Row) -> dict[str, Any]:

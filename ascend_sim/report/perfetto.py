@@ -4,7 +4,8 @@ A process for each core, a track for each pipe. Slices of one track never overla
 tails overlap go to sub-lanes `MTE2#1`, `MTE2#2`. What the ledger calls a wait is a slice of its own,
 named and coloured by its cause. An arrow leads from the last instruction before a set to the first one
 behind the wait that it released. Times are whole nanoseconds, so that neighbours never overlap by a
-rounding; every slice's `args` hold its exact cycles. Counters: bytes to and from GM, items in a queue.
+rounding; every slice's `args` hold its exact cycles. Counters: bytes to and from GM, items in a queue, live bytes of
+the on-chip memories.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from ascend_sim.config import Chip
 from ascend_sim.report.ledger import CoreLedger, Ledger, Segment, build_ledger
+from ascend_sim.report.memory_map import live_bytes, residents
 from ascend_sim.report.names import Details, Key, key_of, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
@@ -97,6 +99,7 @@ def _events(log: Log, ledger: Ledger) -> Iterator[str]:
             yield from _pipe_tracks(lanes, pipe, pid, clock)
             if pipe is not Pipe.S:
                 yield from _queue_counter(entry, pipe, pid, log, clock)
+        yield from _live_counters(entry, ledger.calls.things, pid, clock)
     yield from _bandwidth(ledger, len(ledger) + 1, clock)
 
 
@@ -286,6 +289,16 @@ def _queue_counter(
         if peak != before:
             yield _sample(f"{pipe.name} queue", pid, stretch * width, f'"items":{peak}', clock)
         before = peak
+
+
+def _live_counters(
+    entry: CoreLedger, calls: Sequence[Any], pid: int, clock: _Clock
+) -> Iterator[str]:
+    """Yield how many bytes of each on-chip memory hold a value that is still used."""
+    found = residents(entry, calls)
+    for space in sorted({one.space for one in found}):
+        for cycle, live in live_bytes(found, space):
+            yield _sample(f"{space.name} live", pid, cycle, f'"bytes":{live}', clock)
 
 
 def _sample(name: str, pid: int, cycle: int, value: str, clock: _Clock) -> str:
