@@ -240,6 +240,16 @@ def _refuse_traps() -> None:
         visit(visitor, node)
 
     FunctionVisitor.visit_While = visit_while
+    cast_deq = asc.cast_deq
+
+    def cast_deq_of_int32(dst: Any, src: Any, *args: Any, **given: Any) -> None:
+        if src.dtype == DataType("int16"):
+            raise Trap(
+                "it writes CastDeq with isVecDeq and halfBlock false, whatever the kernel says"
+            )
+        cast_deq(dst, src, *args, **given)
+
+    asc.cast_deq = cast_deq_of_int32
 
 
 def _keeping_values(kind: type, init: Any) -> Any:

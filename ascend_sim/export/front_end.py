@@ -57,6 +57,10 @@ _ADVICE_ON_WORDS = (
         "drops what is given to MmadParams",
         "name unit_flag, cmatrix_source and cmatrix_init_val, all three, after m, n and k",
     ),
+    (
+        "writes CastDeq with",
+        "cast to float32, multiply by the scale, and cast from float16 to the 8-bit type",
+    ),
     ("keeps one bit of MmadParams", "order Mmad and Fixpipe by flags"),
     ("object cannot be interpreted as an integer", "put @asc.jit before the helper it is used in"),
 )

@@ -53,6 +53,9 @@ CONSTRUCTS: list[tuple[str, list[str]]] = [
     ("    a = [i for i in range(3)]", ["k.py:7: ", "ListComp", "static_range"]),
     ("    asc.LocalTensor(asc.DataType('bfloat16'), asc.TPosition.VECIN, 0, 16).get_value(0)",
      ["k.py:7: ", "Unsupported DataType name: bfloat16", "pyasc has no element type bfloat16"]),
+    ("    a = asc.LocalTensor(asc.int16, asc.TPosition.VECIN, 0, 64)\n"
+     "    b = asc.LocalTensor(asc.int8, asc.TPosition.VECIN, 256, 64)\n    asc.cast_deq(b, a, 64)",
+     ["k.py:9: ", "isVecDeq and halfBlock false", "multiply by the scale"]),
     ("    if 0 < n < 3:\n        pass", ["k.py:7: ", "simple comparison", "(a < b) and (b < c)"]),
     ("    asc.muls(1, 2, asc.bfloat16)", ["k.py:7: ", "bfloat16", "an addition of this simulator"]),
     ("    m = 0\n    for i in range(n):\n        m = m * 1.5", ["k.py:8: ", "different type", "start it with"]),
@@ -132,6 +135,27 @@ def test_the_heading_says_what_it_is_specialised_for(
     assert lines[0].startswith("// kernel of k.py, translated by pyasc 1.")
     assert lines[1] == "// launched on 1 block, auto_sync=False; specialised for"
     assert lines[2:5] == ["//   x: tensor of float16", "//   n = 2", '#include "kernel_operator.h"']
+
+
+def test_an_operator_with_its_own_options(
+    command: Callable[..., Result], pyasc: Path, tmp_path: Path
+) -> None:
+    words = (
+        "--seq",
+        "5",
+        "--hidden",
+        "256",
+        "--set",
+        "MAX_PROCESS_NUM=4096",
+        "--python",
+        str(pyasc),
+    )
+    result = command("export", "rope_grad", *words, "--out", "rope_grad.cpp")
+    assert (result.code, result.out) == (0, "rope_grad: rope_grad.cpp\n"), result.err
+    text = (tmp_path / "rope_grad.cpp").read_text(encoding="utf-8")
+    assert "// launched on 2 blocks, auto_sync=False; specialised for" in text
+    assert "//   max_process_num = 4096\n" in text
+    assert "//   tiling_lengths: tensor of int32\n" in text
 
 
 def test_a_kernel_inside_a_function(export: Callable[..., Result]) -> None:
