@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ops import Context, OperationError, create_operation
+from ops.laser_attention_grad import inputs as data
 from ops.laser_attention_grad.plan import Plan
+from ops.laser_attention_grad.problem import BFLOAT16
 from ops.laser_attention_grad.sizes import BLOCK
 from tests.ops.laser_cases import ACCEPTED, CASES, FILE, REFUSED, descs, has_mask, sizes
+from tests.ops.laser_counts import Tally, cube_counts, tally, vector_counts
 
 
 def by_id(case: dict[str, Any]) -> str:
@@ -46,7 +51,10 @@ def test_accepted_case_sets_up(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=by_id)
 def test_plan_of_case_covers_its_blocks(case: dict[str, Any]) -> None:
-    """Each block of scores is computed once, by cube and vector cores in the same slots, in every round."""
+    """Each block of scores is computed once, by cube and vector cores in the same slots, in every round.
+
+    Counts follow from that in closed form, so the largest cases need no run for them.
+    """
     problem = sizes(case)
     pre_tokens, seq = case["param"]["preTokens"], problem.seq
     masked = has_mask(case)
@@ -58,9 +66,11 @@ def test_plan_of_case_covers_its_blocks(case: dict[str, Any]) -> None:
         a_head = sum(min(row, window) + 1 for row in range(rows))
     elif masked:
         a_head = rows * (rows + 1) // 2
-    computed = 0
+    computed, work = 0, 0
     for number in range(plan.rounds):
+        part = Tally()
         for core in range(plan.cores):
+            part.add(plan, core, number)
             segments = plan.segments(core, number)
             sections = plan.sections(core, number)
             computed += sum(segment.computed for segment in segments)
@@ -74,4 +84,45 @@ def test_plan_of_case_covers_its_blocks(case: dict[str, Any]) -> None:
             assert slots == {
                 section.slot + k for section in sections for k in range(section.length)
             }
+        assert vector_counts(part)["MTE3"] == 4 * part.n
+        work += cube_counts(plan, part)["M cycles"]
     assert computed == problem.batch * problem.heads * a_head
+    assert work == cube_counts(plan, tally(plan))["M cycles"]
+
+
+# ---- runs -----------------------------------------------------------------------------------------
+
+LARGEST = 2**26
+"""Elements of the score matrix up to which a case is run with its numbers."""
+
+FULL = [case for case in ACCEPTED if sizes(case).score_elements <= LARGEST]
+
+
+def by_size(case: dict[str, Any]) -> int:
+    return sizes(case).score_elements
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sorted(FULL, key=by_size), ids=by_id)
+def test_case_passes_the_librarys_rule(case: dict[str, Any]) -> None:
+    """In full, on a true forward pass; with a window on the mask bits that the kernel takes."""
+    problem, masked = sizes(case), has_mask(case)
+    operation = create_operation(
+        case["operator"], case["param"] | {"emulate": {"mask_bits": "bf16"}}, soc=case["soc"]
+    )
+    ranges = [bounds if bounds != "0,0" else "-2,2" for bounds in case["ranges"][:3]]
+    seed = zlib.crc32(case["id"].encode())
+    tensors = data.random_tensors(problem, seed, (*ranges, "-0.5,0.5"))
+    given = data.causal_mask(problem) if masked else None
+    inputs = data.complete(
+        dict(zip(data.GIVEN, tensors, strict=True)), problem, operation.param.scale_value,
+        operation.param.pre_tokens, given,
+    )  # fmt: skip
+    outputs = [np.full(desc.shape, np.nan, BFLOAT16) for desc in operation.infer_shape(inputs)]
+    context = Context(checks="off")
+    operation.setup(inputs, outputs, context)
+    run = operation.execute(inputs, outputs, context)
+    numerics = run.numerics
+    assert numerics is not None
+    assert numerics["mismatches"] == 0
+    assert not [finding for finding in run.findings if finding.kind not in ("INFO", "PERF")]
