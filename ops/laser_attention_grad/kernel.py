@@ -57,8 +57,8 @@ def laser_attention_grad(
             asc.cross_core_wait_flag(V2C, ONE_CORE)
     sim.phase("main")
     run_rounds(arguments)
-    sim.phase("post")
     asc.sync_all(is_aiv_only=False)
+    sim.phase("post")
     if asc.ascend_is_aiv():
         outputs = []
         for address in (query_grad, key_grad, value_grad):
