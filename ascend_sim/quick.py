@@ -24,7 +24,7 @@ from isa.types import Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
-    from ascend_sim.gm import Port, Transfer
+    from ascend_sim.gm import Port
     from isa.access import Access
 
 _WAIT, _BARRIER, _SET, _COMPUTE, _MOVE, _LOCAL = range(6)
@@ -152,7 +152,10 @@ class _Lane:
         self.depth = depth
         self.rank = rank
         self.port = port
-        self.write = port is not None and port.write
+        self.write = False
+        if port is not None:
+            self.write = port.write
+            port.done = self.done
         self.reset(0)
 
     def reset(self, time: int) -> None:
@@ -232,13 +235,13 @@ class _Lane:
 
     def request(self, flight: _Flight) -> None:
         """Hand a transfer to the memory system."""
-        self.core.memory.request(self, self.port, flight, flight.access)  # type: ignore[arg-type]
+        self.core.memory.request(self.port, flight, flight.access)  # type: ignore[arg-type]
 
-    def done(self, transfer: Transfer, now: int) -> None:
+    def done(self, flight: _Flight) -> None:
         """Take the end of a transfer's bytes."""
         core = self.core
-        flight: _Flight = transfer.item
-        end = now + transfer.latency
+        transfer = flight.spent
+        end = transfer.passed + transfer.latency
         if self.write:
             if end > self.accept:
                 self.accept = end
