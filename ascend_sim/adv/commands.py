@@ -73,7 +73,7 @@ class ComputeAll:
             if self.apart:
                 out = Out(out.tensor[unit.next_block * job.base_m * job.base_n :], out.format,
                           out.pitch, out.atomic, True)  # fmt: skip
-            store(unit, unit.compute(), out, self.name)
+            store(unit, unit.compute(alone=True), out, self.name)
         unit.stored = True
 
     def text(self) -> str:

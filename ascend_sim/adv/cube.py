@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ascend_sim.adv.job import Job, Matrix
 from ascend_sim.adv.loads import Tile, load_left, load_right, load_row, tile_to_l1
 from ascend_sim.adv.ring import Ring, Visit, plan_visits
+from ascend_sim.adv.store import FINISH
 from isa.cube import mmad, set_hf32_mode, set_hf32_trans_mode
 from isa.cube_params import MmadParams
 from isa.layout import round_up
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ascend_sim.program import Program
 
 _E = HardEvent
+_CHECK = 2
+"""Unit flag of an instruction that waits for its units and leaves them as they are."""
 MAX_SLOTS = 3
 """Buffers of A, and of B, in L1: with those for bias and scales they share the eight ids of an event."""
 
@@ -44,6 +47,7 @@ class Block:
     pitch: int
     """Rows of one group of 16 columns in L0C."""
     handed_over: bool = False
+    unit_flags: bool = False
     scales: LocalTensor | None = None
 
 
@@ -167,8 +171,11 @@ class CubeUnit:
 
     # ---- blocks -------------------------------------------------------------------------------
 
-    def compute(self, *, add: bool = False) -> Block:
-        """Compute the next block of C into L0C and return it; with `add`, onto what its buffer holds."""
+    def compute(self, *, add: bool = False, alone: bool = False) -> Block:
+        """Compute the next block of C into L0C and return it; with `add`, onto what its buffer holds.
+
+        `alone`: it will be stored once and next, so that unit flags may hand it over.
+        """
         job = self.job
         assert job is not None
         row, column = job.place(self.next_block)
@@ -182,6 +189,9 @@ class CubeUnit:
         tensor = ring.buffers[slot] if kept is not None else ring.take(slot)
         height, width = _computed(job, m, n)
         block = Block(row, column, m, n, slot, tensor, round_up(height, 16))
+        if alone and job.unit_flags and not _widened(job):
+            ring.occupy(slot)
+            block.handed_over = block.unit_flags = True
         table = None
         if job.bias is not None and kept is None:
             table = self._bias(job, column, n, round_up(width, 16))
@@ -215,7 +225,10 @@ class CubeUnit:
             self._done_with("b1", step.b1)
         left, right = rings["a2"].buffers[step.a2.slot], rings["b2"].buffers[step.b2.slot]
         fresh = number == 0 and not add
-        params = MmadParams(size[0], size[1], step.depth, 0, False, fresh and table is None)
+        flag = 0
+        if block.unit_flags:
+            flag = FINISH if number == job.steps - 1 else _CHECK
+        params = MmadParams(size[0], size[1], step.depth, flag, False, fresh and table is None)
         if fresh and table is not None:
             mmad(block.tensor, left, right, table, params)
         else:
@@ -320,9 +333,10 @@ class CubeUnit:
         block = self._block
         if block is None:
             return
-        self.begin_store(block)
-        self._rings["c"].hand_back(block.slot)
         self._block = None
+        if not block.unit_flags:
+            self.begin_store(block)
+            self._rings["c"].hand_back(block.slot)
 
 
 def width_of(job: Job) -> int:
@@ -347,6 +361,13 @@ def _computed(job: Job, m: int, n: int) -> tuple[int, int]:
     if job.dtype.size == 1 and not job.b.turned:
         return height, round_up(n, 32)
     return height, round_up(n, 16) if job.pad_columns else n
+
+
+def _widened(job: Job) -> bool:
+    """Return whether M computes groups of columns that FIX does not take, whose units would stay full."""
+    if job.dtype.size > 1 or job.b.turned:
+        return False
+    return any(round_up(n, 16) % 32 for n in (job.base_n, job.n % job.base_n))
 
 
 def _needs_barrier(size: tuple[int, int]) -> bool:

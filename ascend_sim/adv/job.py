@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from ascend_sim.lang.enums import CubeFormat, IterateOrder
 from isa.cube import RESULT
@@ -72,9 +71,8 @@ class Job:
     hf32_toward_zero: bool = False
     pad_columns: bool = False
     """C leaves as NZ: columns are computed up to a multiple of 16, the additional ones as zero."""
-    keep_c: bool = False
-    """The first blocks add to what L0C holds."""
-    extra: dict[str, Any] = field(default_factory=dict)
+    unit_flags: bool = False
+    """Whole products hand their blocks from M to FIX by unit flags instead of events."""
 
     @property
     def dtype(self) -> DType:

@@ -84,6 +84,10 @@ class Ring:
         self._stream.wait_flag(self._filled, self._filled_ids[slot])
         self._in_use[slot] = True
 
+    def occupy(self, slot: int) -> None:
+        """Say that a buffer is in use, and handed over by other means than this ring's events."""
+        self._in_use[slot] = True
+
     def hand_back(self, slot: int) -> None:
         """Say that the reading pipe's work up to here was the last on this buffer."""
         self._stream.set_flag(self._freed, self._freed_ids[slot])

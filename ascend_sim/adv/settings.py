@@ -339,6 +339,7 @@ class Settings:
             hf32=self._hf32[0],
             hf32_toward_zero=self._hf32[1],
             pad_columns=self.c.format == CubeFormat.NZ,
+            unit_flags=config.en_unit_flag,
         )
         quant_mode(job.result, self.c.dtype, job, name)
         return job

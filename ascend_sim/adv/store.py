@@ -34,6 +34,8 @@ _SCALED = {
 }
 """(sums, C): how fixpipe scales them, with one scale and with one for each column."""
 _SIGNED = 1 << 46
+FINISH = 3
+"""Unit flag of the last instruction of a block: M's leaves its units full, FIX's leaves them free."""
 
 
 @dataclass(slots=True)
@@ -103,6 +105,7 @@ def store(unit: CubeUnit, block: Block, out: Out, name: str) -> None:
         stride,
         mode,
         scalar,
+        unit_flag=FINISH if block.unit_flags else 0,
         is_channel_split=out.channel_split and not by_rows,
     )
     config = FixpipeConfig.cfg_row_major() if by_rows else FixpipeConfig.cfg_nz()

@@ -45,6 +45,7 @@ class Case:
     base: tuple[int, int, int] = (-1, -1, -1)
     cores: int = 1
     traverse: Any = host.MatrixTraverse.NOSET
+    unit_flags: bool = True
 
     @property
     def sums(self) -> Any:
@@ -163,7 +164,8 @@ def body(
     """Each core its part of C: all at once, or (`blocks`) block by block."""
     pipe = asc.TPipe()
     a_type, b_type, c_type, bias_type = types_of(case)
-    mm = asc.adv.Matmul(a_type, b_type, c_type, bias_type)
+    config = asc.adv.get_normal_config(en_unit_flag=case.unit_flags)
+    mm = asc.adv.Matmul(a_type, b_type, c_type, bias_type, config)
     asc.adv.register_matmul(pipe, workspace, mm, tiling)
     index = asc.get_block_idx()
     if index >= tiling.used_core_num:

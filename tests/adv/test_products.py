@@ -9,11 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.asc.lib import host
+from ascend_sim.run import Run
 from ascend_sim.trace import Kind
 from isa.types import Pipe
-from tests.adv.kit import Case, check, cube_only, mix, replace
+from tests.adv.kit import (
+    Case,
+    check,
+    cube_only,
+    mix,
+    operands,
+    oracle,
+    replace,
+    stored,
+    tensor,
+    tiling_of,
+    types_of,
+)
 
 KERNELS = {"cube_only": cube_only, "mix": mix}
 TYPES = [asc.float16, asc.bfloat16, asc.float32, asc.int8]
@@ -81,6 +95,7 @@ def test_a_bias_of_float16() -> None:
     order=st.sampled_from([host.MatrixTraverse.FIRSTM, host.MatrixTraverse.FIRSTN]),
     name=st.sampled_from(sorted(KERNELS)),
     blocks=st.booleans(),
+    unit_flags=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
 def test_any_shape(
@@ -94,12 +109,13 @@ def test_any_shape(
     order: Any,
     name: str,
     blocks: bool,
+    unit_flags: bool,
 ) -> None:
     if dtype is asc.int8:
         base = (base[0] // 32 * 32, base[1] // 32 * 32, base[2])
     cores = 2 if name == "mix" else 1
     case = Case(m, n, k, dtype, turn_a=turns[0], turn_b=turns[1], bias=bias, base=base,
-                traverse=order, cores=cores)  # fmt: skip
+                traverse=order, cores=cores, unit_flags=unit_flags)  # fmt: skip
     check(KERNELS[name], case, blocks=blocks)
 
 
@@ -116,6 +132,40 @@ def test_the_trace_shows_the_pipes_at_work() -> None:
     names = {(item.name, item.pipe) for item in core.items if item.kind is Kind.INSTRUCTION}
     assert {("mmad", Pipe.M), ("fixpipe", Pipe.FIX), ("load_data", Pipe.MTE1)} <= names
     assert {name for name, pipe in names if pipe is Pipe.MTE2} == {"data_copy"}
+
+
+def flags_of(run: Run, pipe: Pipe) -> list[int]:
+    return [
+        item.call.unit_flag
+        for item in run.log.cores[0].items
+        if item.pipe is pipe and item.kind is Kind.INSTRUCTION
+    ]
+
+
+def test_unit_flags_hand_whole_products_over() -> None:
+    case = Case(64, 128, 64, base=(32, 64, 32))
+    run = check(cube_only, case)
+    assert flags_of(run, Pipe.M) == [2, 3] * 4  # two steps of k a block
+    assert flags_of(run, Pipe.FIX) == [3] * 4
+    names = {item.event for item in run.log.cores[0].items}
+    assert asc.HardEvent.M_FIX not in names
+    without = check(cube_only, replace(case, unit_flags=False))
+    assert set(flags_of(without, Pipe.M) + flags_of(without, Pipe.FIX)) == {0}
+    fetched = check(cube_only, case, blocks=True)
+    assert set(flags_of(fetched, Pipe.M)) == {0}, "a block may be fetched twice, or never"
+
+
+def test_unit_flags_hide_the_stores_of_one_buffer() -> None:
+    case = Case(256, 512, 128, base=(128, 256, 64))  # a block fills L0C
+    run, without = (check(cube_only, replace(case, unit_flags=flags)) for flags in (True, False))
+    assert run.cycles < without.cycles - 500
+
+
+@pytest.mark.parametrize("columns", [16, 40, 48])
+def test_columns_that_only_the_cube_computes_have_no_unit_flags(columns: int) -> None:
+    """Loads of 8-bit B bring 32 columns: the units of those beyond C would stay full."""
+    run = check(cube_only, Case(32, columns, 64, asc.int8, base=(32, 32, 64)))
+    assert set(flags_of(run, Pipe.M)) == {0}
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -143,3 +193,35 @@ def test_numbers_off_takes_the_same_time() -> None:
     _, _, off = product(mix, case, numerics="off")
     assert off.cycles == on.cycles
     assert np.isfinite(off.cycles)
+
+
+@asc.jit(matmul_cube_only=True)
+def two_ways(a: Any, b: Any, c: Any, workspace: Any, tiling: Any, case: Any, order: Any) -> None:
+    """One product several times, its blocks handed over by unit flags (1) or by events (0), into parts of C."""
+    pipe = asc.TPipe()
+    objects = []
+    for flags in (False, True):
+        config = asc.adv.get_normal_config(en_unit_flag=flags)
+        mm = asc.adv.Matmul(*types_of(case), config)
+        asc.adv.register_matmul(pipe, workspace, mm, tiling)
+        objects.append(mm)
+    for number, flags in enumerate(order):
+        mm = objects[flags]
+        mm.set_tensor_a(tensor(a))
+        mm.set_tensor_b(tensor(b))
+        mm.iterate_all(tensor(c)[number * case.m * case.n :])
+    for mm in objects:
+        mm.end()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 0), (1, 0, 1), (1, 1), (0, 0)])
+def test_both_ways_of_handing_over_in_one_kernel(order: tuple[int, ...]) -> None:
+    case = Case(96, 64, 64, base=(32, 64, 32))
+    tiling = tiling_of(case)
+    a, b, bias = operands(case)
+    c = np.zeros((len(order), case.m, case.n), np.float32)
+    run = sim.launch(
+        two_ways, *stored(case, a, b), c, np.zeros(1024, np.uint8), tiling, case, order, cores=1
+    )
+    assert run.findings == []
+    assert (c == oracle(case, a, b, bias)).all()
