@@ -8,9 +8,10 @@ barriers are taken; the machine replays the others. Both give the same cycles (t
 from __future__ import annotations
 
 from collections import deque
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from ascend_sim.agenda import PROGRAM, READ
+from ascend_sim.agenda import PROGRAM, READ, Action, Agenda, Entry
 from ascend_sim.core import Core
 from ascend_sim.cost import price, whole
 from ascend_sim.errors import DeadlockError, Finding
@@ -120,6 +121,49 @@ def _issued(call: Call, number: int, pipe: Pipe, chip: Chip) -> Operation:
         call.price = None
         return (_LOCAL, issue, pipe, cost.interval, cost.duration)
     return (_MOVE, issue, pipe, interval, call, number)
+
+
+class _Clock(Agenda):
+    """The agenda on a heap of its own: mostly one action is due at a time, and SimPy's events would cost more than it."""
+
+    def __init__(self, shuffle: int | None = None) -> None:
+        super().__init__(shuffle)
+        self._times: list[int] = []
+
+    def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
+        """Run `action(argument)` at a cycle that is not in the past."""
+        slot = self._slots.get(time)
+        if slot is None:
+            self._slots[time] = [(phase, rank, action, argument)]
+            heappush(self._times, time)
+        else:
+            slot.append((phase, rank, action, argument))
+
+    def run(self) -> None:
+        """Run until nothing is due any more: by cycle, phase and rank, as the agenda does."""
+        times, slots = self._times, self._slots
+        while times:
+            self.now = time = heappop(times)
+            slot = slots[time]
+            while slot:
+                if len(slot) == 1:
+                    _, _, action, argument = slot.pop()
+                    action(argument)
+                    continue
+                slot.sort(key=_order)
+                phase = slot[0][0]
+                count = 1
+                while count < len(slot) and slot[count][0] == phase:
+                    count += 1
+                due = slot[:count]
+                del slot[:count]
+                for _, _, action, argument in due:
+                    action(argument)
+            del slots[time]
+
+
+def _order(entry: Entry) -> tuple[int, int]:
+    return entry[0], entry[1]
 
 
 class _Flight:
@@ -486,6 +530,7 @@ class _QuickCore(Core):
 
 class _QuickSession(ReplaySession):
     core_type = _QuickCore
+    agenda_type = _Clock
     operations: list[Operation]
     flags: int
 

@@ -64,6 +64,7 @@ class Session:
     """Everything of one launch that is not one core's own."""
 
     core_type = Core
+    agenda_type = Agenda
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class Session:
         self.auto_sync = auto_sync
         self.insert_sync = insert_sync
         self.calls: dict[CoreKind, dict[Any, Call]] = {}
-        self.agenda = Agenda(shuffle)
+        self.agenda = self.agenda_type(shuffle)
         self.memory = GlobalMemory(chip, self.agenda)
         self.log = Log(chip.name, chip.clock_mhz)
         self.sites = self.log.sites
