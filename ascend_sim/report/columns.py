@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -123,23 +124,36 @@ def columns_of(core: CoreLog, names: Numbers, calls: Numbers) -> Columns:
 def item_rows(items: Sequence[Item], names: Numbers, calls: Numbers) -> NDArray[Any]:
     """Return items as records."""
     rows = np.zeros(len(items), ITEM)
-    for name in (*TIMES, *COUNTS, "index", "site", "phase", "event_id", "mode", "pipe", "kind"):
-        rows[name] = _column(getattr(item, name) for item in items)
-    rows["inserted"] = _column(item.inserted for item in items)
-    rows["name"] = _column(names.of(item.name) for item in items)
-    rows["call"] = _column(calls.of(item.call) for item in items)
-    rows["event"] = _column(-1 if item.event is None else item.event for item in items)
-    rows["cause"] = _column(CAUSE_CODE[item.cause] for item in items)
+    if not items:
+        return rows
+    # All numbers of an item in one go: a run has items by the million.
+    table = np.array(list(map(_NUMBERS_OF, items)), np.int64)
+    for column, name in enumerate(_NUMBERS):
+        rows[name] = table[:, column]
+    rows["name"] = _column(map(names.of, map(_NAME_OF, items)))
+    rows["call"] = _column(map(calls.of, map(_CALL_OF, items)))
+    rows["event"] = [-1 if event is None else event for event in map(_EVENT_OF, items)]
+    rows["cause"] = [CAUSE_CODE[cause] for cause in map(_CAUSE_OF, items)]
     rows["partner"] = rows["partner_core"] = rows["began"] = -1
-    for row, item in enumerate(items):
-        if item.partner is not None:
-            rows["partner_core"][row] = item.partner.core
-            rows["partner"][row] = item.partner.index
-        if type(item.spent) is Transfer:
-            rows["began"][row] = item.spent.began
-            rows["latency"][row] = item.spent.latency
-            rows["moved"][row] = item.spent.passed
+    for row, partner in enumerate(map(_PARTNER_OF, items)):
+        if partner is not None:
+            rows["partner_core"][row] = partner.core
+            rows["partner"][row] = partner.index
+    for row, spent in enumerate(map(_SPENT_OF, items)):
+        if type(spent) is Transfer:
+            rows["began"][row] = spent.began
+            rows["latency"][row] = spent.latency
+            rows["moved"][row] = spent.passed
     return rows
+
+
+_NUMBERS = (
+    *TIMES, *COUNTS, "index", "site", "phase", "event_id", "mode", "pipe", "kind", "inserted",
+)  # fmt: skip
+_NUMBERS_OF = attrgetter(*_NUMBERS)
+_NAME_OF, _CALL_OF, _EVENT_OF, _CAUSE_OF, _PARTNER_OF, _SPENT_OF = (
+    attrgetter(name) for name in ("name", "call", "event", "cause", "partner", "spent")
+)
 
 
 def _column(values: Iterable[int]) -> Ints:

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ascend_sim.config import Chip
-from ascend_sim.report.columns import CAUSES, SUB_CAUSES
+from ascend_sim.report.columns import CAUSES, SUB_CAUSES, Ints
 from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.links import Links
 from ascend_sim.report.names import short_path
@@ -53,9 +53,14 @@ class CriticalPath:
     def __init__(self, ledger: Ledger, steps: list[Step]) -> None:
         self.ledger = ledger
         self.steps = steps
+        self._owners: dict[int, Ints] = {}  # by core: which item each part belongs to
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of `critical_path.csv`, without the slack: steps, split by what they were spent on."""
+        return (row for _, row in self.rows_by_step())
+
+    def rows_by_step(self) -> Iterator[tuple[Step, dict[str, Any]]]:
+        """Yield each row of `rows` with its step."""
         log = self.ledger.log
         places = [(short_path(site.file), site.line) for site in log.sites]
         for step in self.steps:
@@ -72,7 +77,7 @@ class CriticalPath:
                     if site < len(places) and places[site][0]:
                         row["file"], row["line"] = places[site]
                 row |= {"what": step.what, "cause": cause, "sub_cause": sub}
-                yield row
+                yield step, row
 
     def by(self, *keys: str) -> list[dict[str, Any]]:
         """Return cycles of the path by columns of `rows`, and by `place` (file:line), the largest first."""
@@ -96,7 +101,10 @@ class CriticalPath:
         elif step.what == WAY:
             shift = int(columns["start"][step.row]) - step.start
         parts = columns.parts
-        low, high = np.searchsorted(parts["item"], [step.row, step.row + 1])
+        owners = self._owners.get(step.core)
+        if owners is None:
+            owners = self._owners[step.core] = parts["item"].astype(np.int64)
+        low, high = np.searchsorted(owners, np.array([step.row, step.row + 1], np.int64))
         spans = []
         position = step.start
         for part in parts[low:high]:
@@ -124,11 +132,20 @@ def write_critical_path(
     """Write `critical_path.csv`; `slack(core, row)` is an item's slack."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for step in path.steps:
+    for step, row in path.rows_by_step():
         own = slack(step.core, step.row) if step.row >= 0 else ""
-        part = CriticalPath(path.ledger, [step])
-        for row in part.rows():
-            writer.writerow([*(row[name] for name in COLUMNS[:-1]), own])
+        writer.writerow([*(row[name] for name in COLUMNS[:-1]), own])
+
+
+class _LinksOf(dict[int, Links]):
+    """The links of cores, made when the walk comes to them."""
+
+    def __init__(self, ledger: Ledger, chip: Chip) -> None:
+        self._ledger, self._chip = ledger, chip
+
+    def __missing__(self, core: int) -> Links:
+        links = self[core] = Links(self._ledger[core], self._chip)
+        return links
 
 
 class _Walk:
@@ -136,7 +153,7 @@ class _Walk:
 
     def __init__(self, ledger: Ledger, chip: Chip) -> None:
         self.ledger = ledger
-        self.links = [Links(entry, chip) for entry in ledger]
+        self.links = _LinksOf(ledger, chip)
         self.time = ledger.log.cycles
         self.found: list[Step] = []
         self.core = -1

@@ -56,9 +56,13 @@ def lanes(ledger: Ledger, most: int = MOST) -> tuple[list[Lane], int]:
         if len(entry.rows[pipe]) or pipe is Pipe.S
     ]
     lane_of = {(lane.core, lane.pipe): number for number, lane in enumerate(found)}
+    count = sum(len(ledger[lane.core].segments[lane.pipe]) for lane in found)
+    # Of many slices none are made only to be joined: a large run is never held whole.
+    widest = max(ledger.log.cycles * len(found) // (4 * most), 1)
+    resolution = widest if count > 4 * most else 0
     for lane in found:
-        lane.arrays = _arrays(ledger[lane.core], lane, lane_of)
-    resolution = 0
+        arrays = _arrays(ledger[lane.core], lane, lane_of)
+        lane.arrays = coarser(arrays, resolution) if resolution else arrays
     while sum(map(len, found)) > most:
         resolution = max(2 * resolution, ledger.log.cycles // 65536, 1)
         for lane in found:
