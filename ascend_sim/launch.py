@@ -68,6 +68,7 @@ def launch(
     names: list[str] | None = None,
     name: str | None = None,
     outputs: list[str] | None = None,
+    overflow: str | None = None,
     shuffle: int | None = None,
 ) -> Run:
     """Run a kernel on `cores` blocks and return what happened.
@@ -78,8 +79,9 @@ def launch(
     or "off"; `l2` "cold" or "warm" at the launch; `auto_sync` None for what the kernel's jit says (off without one);
     `kernel_type` which cores a block starts (a vector core where None and the jit says nothing); `physical_cores` how
     many there are (the chip's where None); `names` and `name` what messages call arguments and kernel; `outputs` the
-    arguments that the caller itself looks over for unwritten places. `shuffle` is a seed that scrambles the order of
-    simultaneous events, which changes nothing.
+    arguments that the caller itself looks over for unwritten places; `overflow` "inf_nan", or "saturate" for the
+    largest value and 0 where a conversion to float16 or bfloat16 gives an infinity or NaN. `shuffle` is a seed that
+    scrambles the order of simultaneous events, which changes nothing.
 
     Raises HostError for bad arguments, ConfigError for a bad option or chip, KernelError for a kernel that
     cannot go on (with `.finding` and `.run`, the state so far), and whatever the kernel's own Python raises.
@@ -95,6 +97,9 @@ def launch(
     l2 = _choice("l2", _option("l2", l2, "cold"), ("cold", "warm"))
     auto_sync = _option(
         "auto_sync", auto_sync, kernel.auto_sync if isinstance(kernel, Kernel) else False
+    )
+    overflow = _choice(
+        "overflow", _option("overflow", overflow, "inf_nan"), ("inf_nan", "saturate")
     )
     kind = _kernel_type(kernel, kernel_type)
     physical_cores = _option("physical_cores", physical_cores, places(kind, loaded))
@@ -136,6 +141,7 @@ def launch(
         checks=checks,
         auto_sync=auto_sync,
         insert_sync=kernel.options.get("insert_sync") if isinstance(kernel, Kernel) else None,
+        saturate=overflow == "saturate",
         shuffle=shuffle,
         library=_LIBRARY,
     )

@@ -139,6 +139,7 @@ class Program:
         self.unit = session.unit(block, core.kind, sub_block)  # among all that run unordered
         self.calls: dict[Any, Call] = session.calls.setdefault(core.kind, {})
         self.registers = Registers()
+        self.registers.saturate = session.saturate
         self.core_kind = core.kind
         self.exact = session.exact  # which order of additions matrix products have
         self.tpipe: Any = None

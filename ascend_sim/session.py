@@ -78,6 +78,7 @@ class Session:
         checks: str,
         auto_sync: bool,
         insert_sync: bool | None = None,
+        saturate: bool = False,
         shuffle: int | None,
         library: tuple[Path, ...],
     ) -> None:
@@ -90,6 +91,7 @@ class Session:
         self.checks = checks
         self.auto_sync = auto_sync
         self.insert_sync = insert_sync
+        self.saturate = saturate
         self.calls: dict[CoreKind, dict[Any, Call]] = {}
         self.agenda = self.agenda_type(shuffle)
         self.memory = GlobalMemory(chip, self.agenda)

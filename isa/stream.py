@@ -32,10 +32,11 @@ class Registers:
 
     __slots__ = (
         "atomic_operation", "atomic_type", "counter_mode", "deq_scale", "hf32", "hf32_toward_zero", "load_boundary",
-        "load_padding", "load_repeat", "mask_high", "mask_low", "pad_value", "quant_scalar", "vector",
+        "load_padding", "load_repeat", "mask_high", "mask_low", "pad_value", "quant_scalar", "saturate", "vector",
     )  # fmt: skip
 
     def __init__(self) -> None:
+        self.saturate = False  # conversions to 16-bit floats have no infinities; no TPipe resets it
         self.reset()
 
     def reset(self) -> None:

@@ -22,6 +22,7 @@ from isa.vector.checks import check_local, check_params, check_same_dtype, split
 from isa.vector.dequantise import half_scale, scale_key
 from isa.vector.forms import ALL_FORMS
 from isa.vector.masks import freeze
+from isa.vector.overflow import with_overflow_mode
 from isa.vector.special import send, tensor_key
 
 Array = Any
@@ -196,8 +197,10 @@ def _send_binary(
 def _narrowing(record: Instruction, target: DType) -> Callable[..., Array]:
     if record is _ADD_DEQ_RELU:
         scale = half_scale(record.name)
-        return lambda a, b: _add_deq_relu(a, b, scale)
-    return lambda a, b: numerics.cast(record.meaning(a, b), target, RoundMode.CAST_RINT)
+        return with_overflow_mode(lambda a, b: _add_deq_relu(a, b, scale), target)
+    return with_overflow_mode(
+        lambda a, b: numerics.cast(record.meaning(a, b), target, RoundMode.CAST_RINT), target
+    )
 
 
 def _check_pair(name: str, dst: LocalTensor, src: LocalTensor) -> None:

@@ -46,6 +46,7 @@ from isa.vector.checks import (
 )
 from isa.vector.forms import ALL_FORMS
 from isa.vector.masks import freeze
+from isa.vector.overflow import with_overflow_mode
 from isa.vector.params import VdeqInfo
 from isa.vector.places import PieceAccess, capacity, check_disjoint, counter_access
 from isa.vector.special import (
@@ -235,9 +236,9 @@ def _bind_half(
     target = Operand("dst", dst, params.dst_blk_stride, params.dst_rep_stride)
     sources = [Operand("src", src, params.src_blk_stride, params.src_rep_stride)]
 
-    def meaning(values: Array) -> Array:
-        return _cast_deq(values, np.float64(scale), np.float64(0), float16)
-
+    meaning = with_overflow_mode(
+        lambda values: _cast_deq(values, np.float64(scale), np.float64(0), float16), float16
+    )
     if repeat_times is None:
         return bind_count(_CAST_DEQ, target, sources, number, meaning, "int32->float16")
     return bind_repeats(

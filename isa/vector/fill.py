@@ -47,6 +47,7 @@ from isa.vector.checks import (
 from isa.vector.dequantise import half_scale, scale_key
 from isa.vector.forms import ALL_FORMS, bind_call, issue, one_source, scalar_key
 from isa.vector.masks import freeze, lanes_of_mask
+from isa.vector.overflow import with_overflow_mode
 from isa.vector.overlap import Footprint, check_overlap
 
 Array = Any
@@ -310,7 +311,8 @@ def cast(
 ) -> None:
     """dst = src converted to dst's type; `CAST_MODES` lists the pairs and their rounding modes.
 
-    Integers saturate, NaN becomes 0 there; float16 and bfloat16 keep infinities and NaN. The mask counts lanes of the
+    Integers saturate, NaN becomes 0 there; float16 and bfloat16 keep infinities and NaN, unless the launch says
+    `overflow="saturate"`. The mask counts lanes of the
     wider type, the narrower operand covers fewer data blocks a repeat: side by side its repeat stride is smaller.
     From int32 to float16 the values are multiplied by the scale of `set_deq_scale(scale)` and rounded once.
     """
@@ -358,8 +360,12 @@ def cast(
 def _conversion(source: DType, target: DType, mode: RoundMode) -> Callable[[Array], Array]:
     if source is int32 and target is float16:
         scale = half_scale("cast of int32 to float16")
-        return lambda values: (values.astype(np.float64) * scale).astype(np.float16)
-    return lambda values: numerics.cast(np.ascontiguousarray(values), target, mode)
+        return with_overflow_mode(
+            lambda values: (values.astype(np.float64) * scale).astype(np.float16), target
+        )
+    return with_overflow_mode(
+        lambda values: numerics.cast(np.ascontiguousarray(values), target, mode), target
+    )
 
 
 def _check_cast(source: DType, target: DType, round_mode: Any) -> RoundMode:
