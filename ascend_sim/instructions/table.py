@@ -72,8 +72,9 @@ def _cpp_of(name: str) -> str:
 
 
 def _presence(name: str, method: str = "") -> str:
-    if name in NOT_SIMULATED:
-        return f"missing: {NOT_SIMULATED[name]}"
+    for refused in (name, f"{name}.{method}"):
+        if refused in NOT_SIMULATED:
+            return f"missing: {NOT_SIMULATED[refused]}"
     thing = getattr(asc, name, None)
     if thing is None or (method and not hasattr(thing, method)):
         return "no"

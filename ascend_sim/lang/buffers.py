@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.lang.queues import TQueBind, program
+from ascend_sim.lang.refused import OwnPool
 from isa.arguments import check_integer, is_whole
 from isa.faults import fault
 from isa.tensor import LocalTensor, Owner, element_type
@@ -20,7 +21,7 @@ MAX_POOL_BUFFERS = 16
 """Buffers that one TBufPool manages."""
 
 
-class TBuf:
+class TBuf(OwnPool):
     """A plain buffer without events: `get` gives its bytes, the kernel synchronises by itself."""
 
     def __init__(self, pos: TPosition = TPosition.VECCALC) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque as double_ended
 from typing import TYPE_CHECKING, Any
 
+from ascend_sim.lang.refused import OwnPool
 from ascend_sim.trace import Cause
 from isa.faults import fault
 from isa.stream import current
@@ -86,7 +87,7 @@ class _Block:
         self.tensors: dict[DType, tuple[LocalTensor, Any]] = {}
 
 
-class TQueBind:
+class TQueBind(OwnPool):
     """A queue of buffers between two positions: `TQueBind(src, dst, depth)`."""
 
     def __init__(

@@ -204,6 +204,8 @@ _SPARSE = (
 )
 _CLUSTER = "one die alone is simulated, without links to other ranks"
 _LISTS = "lists of tensors whose number is known at run time only are not simulated; pass the tensors one by one"
+_POOLS = "pools of one's own are not simulated; use init_buffer of the TPipe or of a TBufPool"
+_HANDLES = ("init_buf_handle", "init_start_buf_handle")
 
 NOT_SIMULATED = {
     "bilinear_interpolation": "not simulated; write it with gather, mul and add",
@@ -218,7 +220,7 @@ NOT_SIMULATED = {
     "set_hccl_context": _CLUSTER,
     "ListTensorDesc": _LISTS,
     "TensorDesc": _LISTS,
-}
+} | {f"{name}.{call}": _POOLS for name in ("TQueBind", "TQue", "TBuf") for call in _HANDLES}
 """What the hardware can do and the simulator cannot: name and reason."""
 
 
@@ -257,3 +259,17 @@ class ListTensorDesc:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise UnsupportedError(f"ListTensorDesc: {_LISTS}")
+
+
+class OwnPool:
+    """What a queue or TBuf offers to a pool that the kernel's author wrote: its addresses, set by hand."""
+
+    def init_buf_handle(
+        self, buf_pool: Any, index: Any, buf_handle: Any, cur_pool_addr: Any, len: Any
+    ) -> NoReturn:
+        """Refuse: only a TPipe and a TBufPool hand out bytes."""
+        raise UnsupportedError(f"{type(self).__name__}.init_buf_handle: {_POOLS}")
+
+    def init_start_buf_handle(self, start_buf_handle: Any, num: Any, len: Any) -> NoReturn:
+        """Refuse: only a TPipe and a TBufPool hand out bytes."""
+        raise UnsupportedError(f"{type(self).__name__}.init_start_buf_handle: {_POOLS}")

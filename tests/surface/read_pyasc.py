@@ -25,9 +25,7 @@ MODULES = {
     "asc.lib.host": ("lib/host/__init__.py",),
 }  # fmt: skip
 """Module: the files whose names it offers."""
-NOT_FOR_PROGRAMS = {
-    "from_ir", "to_ir", "get_ir_type", "rt", "lan_all", "init_buf_handle", "init_start_buf_handle",
-}  # fmt: skip
+NOT_FOR_PROGRAMS = {"from_ir", "to_ir", "get_ir_type", "rt", "lan_all"}
 Row = list[tuple[str, str, str | None]]
 
 
@@ -98,12 +96,13 @@ def overloads(folder: Path) -> dict[str, list[Row]]:
     }
 
 
-BASES = {"TQue": "TQueBind"}
+BASES = {"TQue": ("TQueBind", ""), "TBuf": ("TQueBind", "init_")}
+"""Class: its base, and how the methods begin that programs may call; a TBuf is no queue."""
 
 
 def _inherit(found: dict[str, list[Row]]) -> None:
-    for name, base in BASES.items():
-        for inherited in [one for one in found if one.startswith(f"{base}.")]:
+    for name, (base, begin) in BASES.items():
+        for inherited in [one for one in found if one.startswith(f"{base}.{begin}")]:
             found.setdefault(f"{name}.{inherited.partition('.')[2]}", found[inherited])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -102,8 +103,16 @@ def test_a_name_that_is_not_there(name: str, hint: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(refused.NOT_SIMULATED))
 def test_what_is_not_simulated_says_so_when_it_is_used(name: str) -> None:
+    thing, _, method = name.partition(".")
+
     def kernel() -> None:
-        getattr(asc, name)()
+        call = getattr(asc, thing)
+        if method:
+            positions = [asc.TPosition.GM, asc.TPosition.VECIN] if thing == "TQueBind" else []
+            call = getattr(call(*positions), method)
+            call(*[0] * len(inspect.signature(call).parameters))
+        else:
+            call()
 
     with pytest.raises(sim.UnsupportedError, match=f"^{name}: "):
         sim.launch(kernel)
