@@ -42,12 +42,33 @@ class Epoch:
         self.level = level
 
 
+class _Token:
+    """One core's set: what it knows, and where it comes from."""
+
+    __slots__ = ("item", "knows", "source", "unit")
+
+    def __init__(self, knows: Epoch, unit: int, item: Item) -> None:
+        self.knows = knows
+        self.unit = unit
+        self.item = item
+        self.source = (item.mode, item.core, item.pipe)
+
+    def known_to(self, epoch: Epoch) -> bool:
+        """Return whether what this set stands behind is known to be complete, so that it comes first."""
+        mine = self.knows.rows[self.unit][self.item.pipe]
+        row = epoch.rows.get(self.unit)
+        return row is not None and row[self.item.pipe] >= mine > 0
+
+
 class CoreOrder:
     """Sets and waits between the cores of one launch, as far as programs have been followed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._sets: dict[tuple[int, int, int, object], dict[int, deque[Epoch]]] = {}
+        self._sets: dict[tuple[int, int, int, object], dict[int, deque[_Token]]] = {}
+        self._last: dict[
+            tuple[int, int], list[_Token]
+        ] = {}  # sets that arrived last, by receiver and flag
         self._arrived: dict[tuple[int, int], deque[Epoch]] = {}
         self._rounds: dict[Key, dict[int, deque[Epoch]]] = {}
         self._counts: dict[tuple[int, int], int] = {}  # sets by receiver and flag
@@ -70,33 +91,46 @@ class CoreOrder:
         senders = cross.senders(core, mode)
         if mode == 0 and self._session.not_started():
             return
+        token = _Token(knows, unit, item)
+        tokens = [token]
         if len(senders) > 1:
             group = -1 if mode == 0 else core.cluster
             sets = self._sets.setdefault((mode, flag_id, group, core.kind), {})
-            sets.setdefault(core.index, deque()).append(knows)
+            sets.setdefault(core.index, deque()).append(token)
             if any(not sets.get(sender.index) for sender in senders):
                 return
-            knows = join([sets[sender.index].popleft() for sender in senders])
+            tokens = [sets[sender.index].popleft() for sender in senders]
+            knows = join([one.knows for one in tokens])
         receivers = cross.receivers(core, mode)
         for receiver in receivers:
-            self._count(receiver, item, knows)
+            self._look_at_counter(receiver, tokens, item, knows)
         self.deliver(receivers, flag_id, knows)
 
-    def _count(self, receiver: Core, item: Item, knows: Epoch) -> None:
-        """Report a set that may find the receiver's counter full: nothing says that it has taken enough by then."""
+    def _look_at_counter(
+        self, receiver: Core, tokens: list[_Token], item: Item, knows: Epoch
+    ) -> None:
+        """Report a set that may find the receiver's counter full, or that may pass for one from elsewhere."""
         key = (receiver.index, item.event_id)
         count = self._counts[key] = self._counts.get(key, 0) + 1
         cross = self._session.cross
-        if count <= cross.limit:
+        before = self._last.get(key)
+        self._last[key] = tokens
+        if count > cross.limit and not self._has_taken(key, count - cross.limit, knows):
+            cross.overflow(receiver, item)
+        if before is None or [one.source for one in before] == [one.source for one in tokens]:
             return
+        in_order = all(one.known_to(knows) for one in before)
+        if not in_order and not self._has_taken(key, count - 1, knows):
+            cross.mixed(receiver, before[0].item, item)
+
+    def _has_taken(self, key: tuple[int, int], number: int, knows: Epoch) -> bool:
+        """Return whether a receiver is known to be through its `number`-th wait for a flag."""
         taken = self._taken.get(key, ())
-        position = count - cross.limit - 1
-        if position < len(taken):
-            unit, number = taken[position]
-            row = knows.rows.get(unit)
-            if row is not None and row[_WAITS] >= number:
-                return
-        cross.overflow(receiver, item)
+        if number > len(taken):
+            return False
+        unit, position = taken[number - 1]
+        row = knows.rows.get(unit)
+        return row is not None and row[_WAITS] >= position
 
     def waited(self, core: Core, item: Item, unit: int, number: int) -> None:
         """Take note of a wait that has been followed, as the `number`-th of its unit."""

@@ -135,13 +135,27 @@ class CrossFlags:
         self._session.report(
             "FLAG_BALANCE",
             "cross-core-counter-overflow",
-            f"a set of cross-core flag {setter.event_id} {happens} its counter on {core.name} at {self.limit}, the most "
-            f"that it holds: one more is an error on the hardware. Let the receiver answer with a flag of its own, and "
-            f"wait for it before setting {setter.event_id} again",
+            f"a set of cross-core flag {setter.event_id} {happens} its counter on {core.name} at {self.limit}, the "
+            f"most that it holds: one more is an error on the hardware. Let the receiver answer with a flag of its "
+            f"own, and wait for it before setting {setter.event_id} again",
             setter.site,
             core.name,
             setter.pipe.name,
             struck=struck,
+        )
+
+    def mixed(self, core: Core, earlier: Item, later: Item) -> None:
+        """Report two sets of one flag from different sides of which a wait cannot tell which one it has got."""
+        self._session.report(
+            "FLAG_BALANCE",
+            "cross-core-flag-mixed",
+            f"cross-core flag {later.event_id} reaches {core.name} from two sides at once: set with mode {later.mode} "
+            f"on {later.pipe.name} here, with mode {earlier.mode} on {earlier.pipe.name} at "
+            f"{self._session.where_text(earlier.site)}. A counter does not tell them apart, so a wait may pass for "
+            f"the wrong one. Use another id for one of them",
+            later.site,
+            self._session.cores[later.core].name,
+            later.pipe.name,
         )
 
     def rounds_for(self, core: Core, flag_id: int) -> list[tuple[int, list[tuple[Core, int]]]]:

@@ -241,6 +241,36 @@ def test_a_counter_holds_fifteen(sets: int) -> None:
     assert bool(run.findings) is (sets > 15)
 
 
+@pytest.mark.parametrize(
+    ("pipes", "answer", "fine"),
+    [
+        ((MTE2, MTE2), False, True),
+        ((MTE2, MTE3), False, False),
+        ((MTE2, MTE3), True, True),
+    ],
+)
+def test_one_flag_from_two_pipes(pipes: Any, answer: bool, fine: bool) -> None:
+    """Which of the two sets comes first is open, and the counter does not tell; in turn they are known."""
+
+    def kernel() -> None:
+        if asc.ascend_is_aic():
+            asc.cross_core_set_flag(5, 2, pipes[0])
+            if answer:
+                asc.cross_core_wait_flag(6)
+            asc.cross_core_set_flag(5, 2, pipes[1])  # here
+        else:
+            asc.cross_core_wait_flag(5)
+            if answer:
+                asc.cross_core_set_flag(6, 2, MTE3)
+            asc.cross_core_wait_flag(5)
+
+    run = toy_run(kernel, **MIX)
+    assert [finding.code for finding in run.findings] == ([] if fine else ["cross-core-flag-mixed"])
+    if not fine:
+        assert run.findings[0].line == line_of(kernel, "# here")
+        assert "from two sides at once" in run.findings[0].message
+
+
 @pytest.mark.parametrize("ahead", [1, 15, 16, 20])
 def test_how_far_a_producer_may_run_ahead(ahead: int) -> None:
     """Whether the counter can overflow is a matter of the program, not of who is faster in this run."""
