@@ -91,7 +91,10 @@ def matmul(
 
         a2 = a2_queue.deque(a.dtype)
         b2 = b2_queue.deque(b.dtype)
-        asc.mmad(product, a2, b2, asc.MmadParams(m=tile, n=tile, k=step, cmatrix_init_val=i == 0))
+        params = asc.MmadParams(
+            m=tile, n=tile, k=step, unit_flag=0, cmatrix_source=False, cmatrix_init_val=i == 0
+        )
+        asc.mmad(product, a2, b2, params)
         a2_queue.free_tensor(a2)
         b2_queue.free_tensor(b2)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ascend_sim.errors import ExportError
 from ascend_sim.export.front_end import translate
 from ascend_sim.export.recording import specialise
 from ascend_sim.launch import launch, on_launch
@@ -62,14 +64,34 @@ def test_rope_grad(pyasc: Path, seq: str) -> None:
     assert compare(pyasc, *launched) > 50
 
 
+OUTSIDE = {"04_laser_attention_grad.py": "classes, and annotations as text"}
+"""Examples outside pyasc's subset, and by what."""
+
+TRANSLATED = {
+    "05_matmul_object.py": "a Matmul object is one call in C++, and many instructions here"
+}
+"""Examples whose C++ is not compared instruction by instruction."""
+
+NOTHING = {"04_sweep.py": "it launches in processes of its own"}
+"""Examples without a launch that can be seen."""
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
 def test_examples(pyasc: Path, name: str) -> None:
-    import runpy
-
+    if name in NOTHING:
+        pytest.skip(NOTHING[name])
     launched = first_launch(
         lambda: runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
     )
-    assert compare(pyasc, *launched) > 50
+    if name in OUTSIDE:
+        with pytest.raises(ExportError, match="pyasc cannot translate"):
+            translate(specialise(*launched), pyasc)
+    elif name in TRANSLATED:
+        assert "__aicore__" in translate(specialise(*launched), pyasc).cpp
+    else:
+        kinds = launched[0].options.get("kernel_type", "")
+        core = "aic" if "AIC" in getattr(kinds, "name", str(kinds)) else "aiv"
+        assert compare(pyasc, *launched, core) > 50
 
 
 @pytest.mark.parametrize(
