@@ -124,7 +124,7 @@ def _issued(call: Call, number: int, pipe: Pipe, chip: Chip) -> Operation:
 
 
 class _Clock(Agenda):
-    """The agenda on a heap of its own: mostly one action is due at a time, and SimPy's events would cost more than it."""
+    """The agenda on a heap of its own: mostly one action is due at a time, and SimPy's events would cost more."""
 
     def __init__(self, shuffle: int | None = None) -> None:
         super().__init__(shuffle)
