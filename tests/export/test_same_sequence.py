@@ -68,7 +68,7 @@ OUTSIDE = {"04_laser_attention_grad.py": "classes, and annotations as text"}
 """Examples outside pyasc's subset, and by what."""
 
 TRANSLATED = {
-    "05_matmul_object.py": "a Matmul object is one call in C++, and many instructions here"
+    "07_matmul_object.py": "a Matmul object is one call in C++, and many instructions here"
 }
 """Examples whose C++ is not compared instruction by instruction."""
 
