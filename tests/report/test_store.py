@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -47,16 +48,13 @@ def test_every_report_of_a_log_from_disk_is_that_of_the_live_one(log: Log) -> No
                 item.partner = sets[0]
     stream = io.BytesIO()
     write_events(build_ledger(log), {"op": "x"}, stream)
-    path = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path.cwd()
-    file = path / "test_store_events.npz"
-    file.write_bytes(stream.getvalue())
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "events.npz"
+        file.write_bytes(stream.getvalue())
         stored, about = read_events(file)
         assert about["op"] == "x"
         for write in WRITERS:
             assert text(write, stored) == text(write, log)
-    finally:
-        file.unlink()
 
 
 def test_a_run_from_disk_says_what_the_live_one_says(tmp_path: Path) -> None:
