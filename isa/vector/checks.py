@@ -147,6 +147,19 @@ def check_shift(name: str, scalar: Any, dtype: DType) -> Any:
     return value
 
 
+def check_order(name: str, src: Any, scalar: Any) -> None:
+    """Fault where scalar and tensor have changed places."""
+    if isinstance(scalar, LocalTensor) and not isinstance(src, LocalTensor):
+        fault(
+            "ILLEGAL_PARAM",
+            "not-on-910b",
+            f"{name}: a scalar before the tensor exists on chips newer than the 910B only: call "
+            f"{name}(dst, src, scalar, …)",
+            scalar.name,
+            pipe=PIPE,
+        )
+
+
 def overflow_lint(name: str, scalar: Any, value: Any, dtype: DType) -> tuple[str, str, str] | None:
     """Return the finding for a finite scalar that is infinite in the element type."""
     if not dtype.is_float() or not math.isinf(value) or math.isinf(scalar):

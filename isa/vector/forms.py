@@ -28,6 +28,7 @@ from isa.vector.checks import (
     check_core,
     check_integer,
     check_local,
+    check_order,
     check_params,
     check_repeat,
     check_same_dtype,
@@ -370,6 +371,7 @@ def with_scalar(
 
             def bind() -> Call:
                 check_local(name, "dst", dst, dtypes)
+                check_order(name, src, scalar)
                 check_local(name, "src", src, dtypes)
                 check_same_dtype(name, dst, (("src", src),), widening)
                 value = check(name, scalar, src.dtype)

@@ -11,7 +11,14 @@ from isa.instruction import Call, Instruction, register
 from isa.params import UnaryRepeatParams
 from isa.tensor import LocalTensor
 from isa.types import Pipe, int16, int32, uint16, uint32
-from isa.vector.checks import PIPE, check_local, check_same_dtype, check_shift, split_forms
+from isa.vector.checks import (
+    PIPE,
+    check_local,
+    check_order,
+    check_same_dtype,
+    check_shift,
+    split_forms,
+)
 from isa.vector.forms import ALL_FORMS, bind_call, issue, one_source, scalar_key
 from isa.vector.masks import freeze
 
@@ -55,6 +62,7 @@ def shift_right(
 
     def bind() -> Call:
         check_local(name, "dst", dst, _TYPES)
+        check_order(name, src, scalar)
         check_local(name, "src", src, _TYPES)
         check_same_dtype(name, dst, (("src", src),))
         bits = check_shift(name, scalar, src.dtype)

@@ -292,6 +292,10 @@ RULES: dict[str, tuple[str, str, str, Act]] = {
         lambda: cast(H1, ub(bfloat16, 2048), RoundMode.CAST_RINT, 16),
     ),
     # scalars
+    "scalar before the tensor": (
+        "ILLEGAL_PARAM", "not-on-910b", r"^adds: a scalar before the tensor exists on chips newer than the 910B only",
+        lambda: adds(H1, 1.0, H2, 16),
+    ),
     "scalar that does not fit": (
         "ILLEGAL_PARAM", "scalar-range", r"^adds: scalar 40000 does not fit int16 \(-32768 to 32767\)$",
         lambda: adds(I1, I2, 40000, 16),
