@@ -18,7 +18,7 @@ from ascend_sim.data_cache import DataCache
 from ascend_sim.mailbox import MAIL_KEY, Mailbox
 from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.soft_flags import SOFT
-from ascend_sim.trace import Cause, CoreLog, Item, Kind, Stall
+from ascend_sim.trace import PIPES, Cause, CoreLog, Item, Kind, Stall, Step
 from ascend_sim.unit_flags import UnitFlags, UnitMap
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
@@ -37,8 +37,8 @@ FRACTAL_CELLS = 256
 POISON = 0xFF
 """What fresh on-chip memory is filled with: NaN in every floating type."""
 
-_S = Pipe.S
-_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
+_SET, _WAIT, _BARRIER = Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
+_QUEUE_FULL = Cause.QUEUE_FULL
 
 _SPACES_OF = {
     CoreKind.AIV: (Space.UB,),
@@ -87,9 +87,11 @@ class Core:
         self.write_latency = whole(chip.gm.latency_l2_write)
         scalar = chip.scalar
         move, cube = whole(scalar.move_issue), whole(scalar.cube_issue)
-        self.issue_cost = [0, whole(scalar.vector_issue), cube, cube, move, move, move]  # by Pipe
+        issue = [0, whole(scalar.vector_issue), cube, cube, move, move, move]  # by Pipe
         self.flag_cost = whole(scalar.flag_issue)
         self.barrier_cost = whole(scalar.barrier_issue)
+        flags = [self.flag_cost] * PIPES
+        self.issue_cost = [*issue, *flags, *flags, *[self.barrier_cost] * PIPES]  # by `Step.slot`
         cache = chip.dcache
         self.dcache = DataCache(
             cache.aiv_bytes if self.kind is CoreKind.AIV else cache.aic_bytes, cache.line
@@ -114,6 +116,7 @@ class Core:
             self.unit_flags = UnitFlags(self, units)
             self.pipes[Pipe.M].gate = self.pipes[Pipe.FIX].gate = self.unit_flags
         self.lanes: list[PipeQueue | None] = [self.pipes.get(pipe) for pipe in Pipe]
+        self._lane_of: list[PipeQueue | None] = self.lanes * len(Kind)  # by `Step.slot`
         self.scalar_rank = rank * len(Pipe) << ITEM_BITS
         self.flags: dict[int, Flag] = {}
         self.program: Program | None = None
@@ -163,14 +166,14 @@ class Core:
 
     # ---- flags ------------------------------------------------------------------------------
 
-    def flag(self, item: Item) -> Flag:
+    def flag(self, step: Step) -> Flag:
         """Return the flag of a set or a wait, lowered if nobody used it yet."""
-        if item.mode == SOFT:
-            return self.cross.soft.flag(item.flag)
-        flags = self.flags if item.event is not None else self.cross_flags
-        flag = flags.get(item.flag)
+        if step.mode == SOFT:
+            return self.cross.soft.flag(step.flag)
+        flags = self.flags if step.event is not None else self.cross_flags
+        flag = flags.get(step.flag)
         if flag is None:
-            flag = flags[item.flag] = Flag()
+            flag = flags[step.flag] = Flag()
         return flag
 
     def deliver(self, flag_id: int, visible: int, item: Item) -> None:
@@ -185,21 +188,24 @@ class Core:
     def fire(self, item: Item, time: int) -> None:
         """Raise a flag at a cycle; a wait sees it `visible` cycles later."""
         item.accept = item.end = time
-        if item.event is None:
+        step = item.step
+        if step.event is None:
             self.cross.fire(self, item, time)
             return
-        flag = self.flags.get(item.flag)
+        flag = self.flags.get(step.flag)
         if flag is None:
-            flag = self.flags[item.flag] = Flag()
+            flag = self.flags[step.flag] = Flag()
         flag.tokens.append((time + self.visible, item))
         waiter = flag.waiter
         if waiter is not None:
             flag.waiter = None
             if waiter is self:
-                self.wake_scalar()
+                self._scalar_ready = True
             else:
                 waiter.blocked = None
-                self.look_at(waiter)
+                if not waiter.queued:
+                    waiter.queued = True
+                    self._list.append(waiter)
 
     # ---- the work list ----------------------------------------------------------------------
 
@@ -239,46 +245,47 @@ class Core:
 
     def _run_scalar(self) -> None:
         """Issue items in program order until the scalar unit has to wait."""
-        items = self.items
         if self._sleeping or self.waiting_value:
             return
+        items, lane_of, costs = self.items, self._lane_of, self.issue_cost
         while True:
+            time = self.time
             while items:
-                item = items[0]
-                if item.pipe is _S:
+                item = items.popleft()
+                slot = item.step.slot
+                pipe = lane_of[slot]
+                if pipe is None:
+                    items.appendleft(item)
+                    self.time = time
                     if not self._scalar_item(item):
                         return
                     items.popleft()
+                    time = self.time
                     continue
-                pipe: PipeQueue = self.lanes[item.pipe]  # type: ignore[assignment]
-                entered = pipe.entered
-                if entered - pipe.left >= pipe.depth:
+                room = pipe.room
+                if not room:
+                    items.appendleft(item)
+                    self.time = time
                     self.waiting_for = pipe
                     return
-                self.waiting_for = None
-                slot = pipe.ring[entered % pipe.depth]
-                if slot > self.time:
-                    self._stall(slot, Cause.QUEUE_FULL, item, pipe.pipe.name)
-                kind = item.kind
-                if kind is _INSTRUCTION:
-                    self.time += self.issue_cost[pipe.pipe]
-                elif kind is _BARRIER:
-                    self.time += self.barrier_cost
-                else:
-                    self.time += self.flag_cost
-                item.issue = self.time
-                pipe.entered = entered + 1
+                free = room.popleft()
+                if free > time:
+                    stall = Stall(time, free, _QUEUE_FULL, item.step.site, pipe.name)
+                    self.log.stalls.append(stall)
+                    time = free
+                item.issue = time = time + costs[slot]
                 pipe.queue.append(item)
                 if pipe.blocked is None and not pipe.queued:
                     pipe.queued = True
                     self._list.append(pipe)
-                items.popleft()
+            self.time = time
+            self.waiting_for = None
             program = self.program
             if program is None:
                 return
-            if self.time > self.agenda.now:
+            if time > self.agenda.now:
                 self._sleeping = True
-                self.agenda.at(self.time, PROGRAM, self.scalar_rank, self._refill)
+                self.agenda.at(time, PROGRAM, self.scalar_rank, self._refill)
                 return
             program.resume(None)
 
@@ -313,7 +320,7 @@ class Core:
             item.issue = item.head = self.time
         if item.flag == MAIL_KEY:
             return self._wait_for_message(item)
-        flag = self.flag(item)
+        flag = self.flag(item.step)
         soft = item.mode == SOFT
         if not flag.tokens:
             if soft:

@@ -15,7 +15,7 @@ from ascend_sim.errors import Finding
 from ascend_sim.mailbox import MAIL_KEY
 from ascend_sim.messages import place
 from ascend_sim.soft_flags import SOFT
-from ascend_sim.trace import Item, Kind, Site
+from ascend_sim.trace import Item, Kind, Site, Step
 from ascend_sim.unit_flags import FINISH, is_flagged
 from isa.types import Pipe, Space
 
@@ -355,9 +355,8 @@ class _Reader:
 
 def _on_scalar(item: Item) -> Item:
     """Return an item that the scalar unit cannot issue as one of its own."""
-    mine = Item(item.core, item.index, Pipe.S, item.kind, item.name, item.site)
-    mine.call = item.call
-    return mine
+    step = Step(Pipe.S, item.kind, item.name, item.site)
+    return Item(step, item.core, item.index, item.call)
 
 
 def _touches_units(item: Item, low: int, high: int) -> bool:

@@ -37,16 +37,20 @@ class Flag:
 
 
 class PipeQueue:
-    """One pipe. `accept` is when it may handle its next item, `landed` when all it has started is visible."""
+    """One pipe. `accept` is when it may handle its next item, `landed` when all it has started is visible.
+
+    `room` holds the cycle at which each free place of its queue became free.
+    """
 
     __slots__ = (
-        "accept", "blocked", "core", "depth", "entered", "flying", "gate", "landed", "left", "pipe", "queue", "queued",
-        "rank", "ring",
+        "accept", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "queued", "rank",
+        "room",
     )  # fmt: skip
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int) -> None:
         self.core = core
         self.pipe = pipe
+        self.name = pipe.name
         self.depth = depth
         self.rank = rank
         self.gate: UnitFlags | None = None  # of M and FIX
@@ -56,9 +60,7 @@ class PipeQueue:
         """Empty the pipe at the start of a block."""
         self.queue: deque[Item] = deque()
         self.flying: deque[Item] = deque()  # started, end not known yet; with the sets behind them
-        self.ring = [time] * self.depth  # when the item that used this slot left the queue
-        self.entered = 0
-        self.left = 0
+        self.room = deque([time] * self.depth)
         self.accept = time
         self.landed = time
         self.blocked: Item | None = None
@@ -71,66 +73,55 @@ class PipeQueue:
 
     def advance(self) -> None:
         """Handle items until the queue is empty or the next one depends on something unknown."""
-        queue = self.queue
+        queue, room, flying = self.queue, self.room, self.flying
         core = self.core
-        ring, depth = self.ring, self.depth
+        flags, gate = core.flags, self.gate
         while queue:
             item = queue[0]
+            step = item.step
             head = item.issue
             if head < self.accept:
                 head = self.accept
             item.head = head
-            kind = item.kind
-            if kind is _WAIT:
-                flag = core.flag(item)
-                if not flag.tokens:
-                    flag.waiter = self
-                    self.blocked = item
-                    return
-                visible, item.partner = flag.tokens.popleft()
-                self._release(item, head if head > visible else visible)
-                continue
-            if kind is _BARRIER:
-                if self.flying:
-                    self.blocked = item
-                    return
-                self._release(item, head if head > self.landed else self.landed)
-                continue
-            gate = self.gate
-            if gate is not None and kind is _INSTRUCTION:
-                if item.call.unit_flag:
+            kind = step.kind
+            if kind is _SET:
+                item.start = self.accept = head
+                if flying:
+                    flying.append(item)
+                else:
+                    core.fire(item, (head if head > self.landed else self.landed) + core.set_cycles)
+            elif kind is _INSTRUCTION:
+                if gate is not None and item.call.unit_flag:
                     head = gate.start(self, item, head)
                     if head < 0:
                         self.blocked = item
-                        return
-                else:
-                    gate = None
-            queue.popleft()
-            item.start = head
-            ring[self.left % depth] = head  # the item leaves the queue
-            self.left += 1
-            if core.waiting_for is self:
-                core._scalar_ready = True
-            if kind is _INSTRUCTION:
+                        break
+                item.start = head
                 self.begin(item, head)
-                if gate is not None:
+                if gate is not None and item.call.unit_flag:
                     gate.begun(self, item)
-                if self.blocked is not None:
-                    return
             else:
-                self.accept = head
-                if self.flying:
-                    self.flying.append(item)
+                if kind is _WAIT:
+                    flag = flags.get(step.flag)
+                    if flag is None or not flag.tokens:
+                        core.flag(step).waiter = self
+                        self.blocked = item
+                        break
+                    known, item.partner = flag.tokens.popleft()
+                elif flying:
+                    self.blocked = item
+                    break
                 else:
-                    core.fire(item, (head if head > self.landed else self.landed) + core.set_cycles)
-
-    def _release(self, item: Item, time: int) -> None:
-        self.queue.popleft()
-        item.start = item.accept = item.end = self.accept = time
-        self.ring[self.left % self.depth] = time
-        self.left += 1
-        if self.core.waiting_for is self:
-            self.core._scalar_ready = True
+                    known = self.landed
+                if known > head:
+                    head = known
+                item.start = item.accept = item.end = self.accept = head
+            queue.popleft()
+            room.append(head)  # the item leaves the queue
+            if self.blocked is not None:
+                break
+        if room and core.waiting_for is self:
+            core.wake_scalar()
 
     def begin(self, item: Item, start: int) -> None:
         """Start an instruction. Subclasses decide its interval and its end."""
@@ -175,10 +166,10 @@ class ComputePipe(PipeQueue):
 
     def begin(self, item: Item, start: int) -> None:
         """Start an instruction."""
-        call = item.call
-        cost: Price | None = call.price
+        step = item.step
+        cost: Price | None = step.price
         if cost is None:
-            cost = call.price = price(call, self.core.chip)
+            cost = step.price = price(item.call, self.core.chip)
         self.accept = item.accept = start + cost.interval
         item.end = end = start + cost.duration
         if end > self.landed:
@@ -187,7 +178,7 @@ class ComputePipe(PipeQueue):
             item.end = end = self.landed
         if cost.conflict:
             item.spent = Conflicts(cost.lead, cost.conflict)
-        if self.core.numerics and call.writes:
+        if self.core.numerics and item.call.writes:
             self.core.agenda.at(start, READ, self.rank + item.index, self._read, item)
 
     def _read(self, item: Item) -> None:
@@ -257,11 +248,11 @@ class MovePipe(PipeQueue):
         self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
 
     def _move_locally(self, item: Item, start: int) -> None:
-        call = item.call
-        if call.price is None:
-            call.price = price(call, self.core.chip)
-        self.accept = item.accept = start + call.price.interval
-        self.land(item, start + call.price.duration)
+        step = item.step
+        if step.price is None:
+            step.price = price(item.call, self.core.chip)
+        self.accept = item.accept = start + step.price.interval
+        self.land(item, start + step.price.duration)
         if self.core.numerics:
             when = max(start, self._late.pop(item, start))
             self.core.agenda.at(when, READ, self.rank + item.index, self._read_locally, item)

@@ -16,9 +16,10 @@ from ascend_sim.cost import cube_cycles
 from ascend_sim.errors import KernelError
 from ascend_sim.program import AHEAD, ScalarCall, scalar_cost, spending
 from ascend_sim.recording import Origin, Part, Recording, Scalar
+from ascend_sim.recording import Step as Recorded
 from ascend_sim.run import Outputs, Run
 from ascend_sim.session import Session
-from ascend_sim.trace import Item, Kind
+from ascend_sim.trace import Item, Kind, Step
 from isa.instruction import Call
 from isa.types import Pipe, Space
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ascend_sim.core import Core
     from isa.types import CoreKind
 
-_S, _M = Pipe.S, Pipe.M
+_S = Pipe.S
 _INSTRUCTION, _BARRIER = Kind.INSTRUCTION, Kind.BARRIER
 
 
@@ -102,13 +103,20 @@ class ReplaySession(Session):
         self.recording = recording
         self.parts = {(part.block, part.kind, part.sub_block): part for part in recording.parts}
         self.templates = [_template(call) for call in recording.calls]
-        self.work = [
-            0 if isinstance(call, ScalarCall)
-            else cube_cycles(call, chip) if call.pipe is _M and call.work
-            else call.work
-            for call in self.templates
-        ]  # fmt: skip
+        self.steps = [self._step(recorded) for recorded in recording.steps]
         self.moves: dict[tuple[int, int], Call] = {}
+
+    def _step(self, recorded: Recorded) -> Step:
+        """Return a step of this replay's own: prices are a chip's."""
+        step = Step(recorded.pipe, recorded.kind, recorded.name, recorded.site)
+        step.phase, step.cause, step.inserted = recorded.phase, recorded.cause, recorded.inserted
+        step.event, step.event_id = recorded.event, recorded.event_id
+        step.flag, step.mode = recorded.flag, recorded.mode
+        if recorded.call >= 0:
+            call = self.templates[recorded.call]
+            cube = recorded.pipe is Pipe.M and call.work
+            step.bytes, step.work = call.bytes, cube_cycles(call, self.chip) if cube else call.work
+        return step
 
     def _start(self, what: tuple[Core, int]) -> None:
         core, block = what
@@ -119,7 +127,6 @@ class ReplaySession(Session):
 def _template(call: Call | Scalar) -> Any:
     """Return a call of this replay's own: prices are a chip's."""
     if isinstance(call, Call):
-        call.price = None
         return call
     line = call.line
     cost: Callable[[Core], int]
@@ -169,9 +176,8 @@ class _Playback:
 
     def _make_portions(self) -> Iterator[None]:
         session, core = self.session, self.core
-        steps, templates, work, moves = (
-            session.recording.steps, session.templates, session.work, session.moves,
-        )  # fmt: skip
+        steps, templates, moves = session.steps, session.templates, session.moves
+        calls = [step.call for step in session.recording.steps]
         in_gm = [
             isinstance(call, Call)
             and any(access.space is Space.GM for access in (*call.writes, *call.reads))
@@ -181,34 +187,25 @@ class _Playback:
         items, log, place, index = core.items, core.log.items, core.index, self._index
         for number in self._part.steps.tolist():
             step = steps[number]
-            pipe, kind, name, site, phase, event, event_id, flag, mode, cause, inserted, call = step
-            item = Item(place, index, pipe, kind, name, site)
-            index += 1
-            if phase:
-                item.phase = phase
+            call = calls[number]
+            bound: Any = None
             portion_ends = False
             if call >= 0:
                 bound = templates[call]
                 if in_gm[call]:
                     bound = _moved(bound, call, next(addresses), moves)
-                item.call = bound
-                item.bytes = bound.bytes
-                item.work = work[call]
-                portion_ends = pipe is _S and bound.wanted
-            elif kind is not _BARRIER:
-                item.event, item.event_id, item.flag, item.mode = event, event_id, flag, mode
-            item.cause = cause
-            if inserted:
-                item.inserted = True
+                portion_ends = step.pipe is _S and bound.wanted
+            item = Item(step, place, index, bound)
+            index += 1
             log.append(item)
             items.append(item)
-            if portion_ends or (len(items) >= AHEAD and not (pipe is _S and kind is _INSTRUCTION)):
+            if portion_ends or (
+                len(items) >= AHEAD and not (step.pipe is _S and step.kind is _INSTRUCTION)
+            ):
                 yield
-        end = Item(place, index, _S, _BARRIER, "end", 0)
-        items.append(end)
-        last = Item(place, index + 1, _S, _INSTRUCTION, "end", 0)
-        last.call = ScalarCall("end", lambda _: 0, lambda core: core.finish_block(), phase=PROGRAM)
-        items.append(last)
+        items.append(Item(Step(_S, _BARRIER, "end", 0), place, index))
+        last = ScalarCall("end", lambda _: 0, lambda core: core.finish_block(), phase=PROGRAM)
+        items.append(Item(Step(_S, _INSTRUCTION, "end", 0), place, index + 1, last))
         yield
 
 

@@ -27,7 +27,7 @@ from ascend_sim.insert_sync import InsertSync
 from ascend_sim.lang.forms import clearer
 from ascend_sim.placement import task_ratio
 from ascend_sim.soft_flags import SOFT, SoftSet
-from ascend_sim.trace import Cause, Item, Kind
+from ascend_sim.trace import Cause, Item, Kind, Step
 from isa.access import contiguous
 from isa.atomic import as_atomic
 from isa.instruction import Call
@@ -52,9 +52,11 @@ if TYPE_CHECKING:
 
 _FLAG = Cause.FLAG
 _M = Pipe.M
-_INSTRUCTION, _SET, _WAIT = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG
+_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
 
 _NO_ID = 1 << EVENT_IDS
+_BARRIER_KEY = 1 << 11
+"""In the keys of steps: above all flags."""
 
 AHEAD = 256
 """How many items the kernel's Python runs ahead of the scalar unit: enough to make greenlet switches rare."""
@@ -178,6 +180,8 @@ class Program:
         self._core_index = core.index
         self._log = core.log.items
         self._index = len(core.log.items)
+        self._until = 0  # the item behind which the scalar unit gets its turn
+        self._steps = session.steps_of(core.kind, 0)
         self._greenlet = greenlet(self._run)
         self._greenlet.gr_context = copy_context()
 
@@ -224,6 +228,7 @@ class Program:
         """Run the kernel's Python until it is far enough ahead, wants a value, or ends."""
         if self._greenlet.dead:
             return
+        self._until = self._index + AHEAD - 1
         self._greenlet.switch(value)
 
     def _give_way(self) -> Any:
@@ -277,9 +282,10 @@ class Program:
         return index
 
     def _new(self, pipe: Pipe, kind: Kind, name: str, site: int, *, log: bool = True) -> Item:
-        item = Item(self._core_index, self._index, pipe, kind, name, site)
-        if self.phase:
-            item.phase = self.phase
+        """Return an item with a step of its own, which may still be changed."""
+        step = Step(pipe, kind, name, site)
+        step.phase = self.phase
+        item = Item(step, self._core_index, self._index)
         self._index += 1
         if log:
             self._log.append(item)
@@ -290,12 +296,58 @@ class Program:
             self.order.issue(item)
         if self.auto is not None:
             self.auto.see(item)
-        items = self._items
-        items.append(item)
-        if len(items) >= AHEAD:
+        self._items.append(item)
+        if item.index >= self._until:
             self._give_way()
 
-    def queue_set(self, event: HardEvent, label: str, site: int) -> int:
+    def _put(self, step: Step, call: Any = None) -> Item:
+        """Queue an item of a known step."""
+        index = self._index
+        self._index = index + 1
+        item = Item(step, self._core_index, index, call)
+        self._log.append(item)
+        if self.order is not None:
+            self.order.issue(item)
+        if self.auto is not None:
+            self.auto.see(item)
+        self._items.append(item)
+        if index >= self._until:
+            self._give_way()
+        return item
+
+    def _set_step(self, event: int, event_id: int, site: int, *, inserted: bool) -> Step:
+        """Return the step of a set inside a core."""
+        flag = event * EVENT_IDS + event_id
+        key = site << 12 | flag << 2 | (2 if inserted else 0)
+        step = self._steps.get(key)
+        if step is None:
+            step = self._steps[key] = self._flag_step(_SET, event, event_id, site)
+            step.inserted = inserted
+        return step
+
+    def _wait_step(
+        self, event: int, event_id: int, site: int, cause: Cause, forget: Any, *, inserted: bool
+    ) -> Step:
+        """Return the step of a wait inside a core."""
+        flag = event * EVENT_IDS + event_id
+        key = site << 12 | flag << 2 | (3 if inserted else 1)
+        step = self._steps.get(key)
+        if step is None or step.cause is not cause or step.forget != forget:
+            step = self._steps[key] = self._flag_step(_WAIT, event, event_id, site)
+            step.cause, step.forget, step.inserted = cause, forget, inserted
+        return step
+
+    def _flag_step(self, kind: Kind, event: int, event_id: int, site: int) -> Step:
+        if kind is _SET:
+            step = Step(EVENT_SOURCE[event], kind, "set_flag", site)
+        else:
+            step = Step(EVENT_TARGET[event], kind, "wait_flag", site)
+        step.phase = self.phase
+        step.event, step.event_id = HardEvent(event), event_id
+        step.flag = event * EVENT_IDS + event_id
+        return step
+
+    def queue_set(self, event: int, label: str, site: int) -> int:
         """Set an event for a queue, with the lowest free id of the framework's pool; return the id.
 
         Queues make most of a kernel's items, so this and `queue_wait` do all of it in one place.
@@ -303,47 +355,26 @@ class Program:
         used = self.events[event]
         free = ~used & (used + 1)
         if free >= _NO_ID or not self._works[event]:
-            event_id = self.take_event(event, label)
-            self.set_flag(event, event_id, site=site)
+            event_id = self.take_event(HardEvent(event), label)
+            self.set_flag(HardEvent(event), event_id, site=site)
             return event_id
         self.events[event] = used | free
         event_id = free.bit_length() - 1
-        item = Item(self._core_index, self._index, EVENT_SOURCE[event], _SET, "set_flag", site)
-        self._index += 1
-        if self.phase:
-            item.phase = self.phase
-        item.event = event
-        item.event_id = event_id
-        item.flag = event * EVENT_IDS + event_id
-        self._log.append(item)
-        self._append(item)
+        step = self._steps.get(site << 12 | (event * EVENT_IDS + event_id) << 2)
+        self._put(step or self._set_step(event, event_id, site, inserted=False))
         return event_id
 
     def queue_wait(
-        self, event: HardEvent, event_id: int, site: int, cause: Cause, forget: Any = None
+        self, event: int, event_id: int, site: int, cause: Cause, forget: Any = None
     ) -> None:
         """Wait for an event that a queue set, and give its id back to the pool.
 
         `forget` names the bytes that are nobody's from then on: what they hold is not defined any more.
         """
         if not self._works[event]:
-            self.wait_flag(event, event_id, cause, site=site)
+            self.wait_flag(HardEvent(event), event_id, cause, site=site)
         else:
-            item = Item(
-                self._core_index, self._index, EVENT_TARGET[event], _WAIT, "wait_flag", site
-            )
-            self._index += 1
-            if self.phase:
-                item.phase = self.phase
-            item.event = event
-            item.event_id = event_id
-            if cause is not _FLAG:
-                item.cause = cause
-            if forget is not None:
-                item.forget = forget
-            item.flag = event * EVENT_IDS + event_id
-            self._log.append(item)
-            self._append(item)
+            self._put(self._wait_step(event, event_id, site, cause, forget, inserted=False))
         self.events[event] &= ~(1 << event_id)
 
     def issue(self, call: Call, depth: int = 3) -> None:
@@ -360,34 +391,48 @@ class Program:
             self.auto.before(call, site)
         if self.insert is not None:
             self.insert.before(call, site)
-        item = Item(self._core_index, self._index, call.pipe, _INSTRUCTION, call.name, site)
-        self._index += 1
-        if self.phase:
-            item.phase = self.phase
-        self._log.append(item)
-        item.call = call
-        if self.polling:
-            item.polls = True
-        if call.bytes:
-            item.bytes = call.bytes
-        if call.work:
-            item.work = call.work if call.pipe is not _M else cube_cycles(call, self.session.chip)
-        if call.writes:
-            target = call.writes[0]
-            if target.buffer is not None:
-                self.session.written_buffers.add(target.buffer.index)
-            if self.freed:
-                for access in (target, *call.reads):
-                    if access.owner is not None and access.owner.serial in self.freed:
-                        self._use_after_free(call, access, site)
+        step: Step | None = call.template.scratch
+        if (
+            step is None
+            or step.site != site
+            or step.phase != self.phase
+            or step.polls is not self.polling
+        ):
+            step = self._instruction_step(call, site)
+        if self.freed and not self.freed.keys().isdisjoint(step.owners):
+            self._use_after_free(call, site)
         if call.lint is not None:
             kind, code, message = call.lint
             self.session.report(kind, code, message, site, self.core.name, call.pipe.name)
-        self._append(item)
+        self._put(step, call)
         if self.insert is not None:
             self.insert.after(call, site)
 
-    def _use_after_free(self, call: Call, access: Access, site: int) -> None:
+    def _instruction_step(self, call: Call, site: int) -> Step:
+        """Return the step of a bound instruction at a place, and keep it with the call."""
+        step = Step(call.pipe, _INSTRUCTION, call.name, site)
+        step.phase, step.polls = self.phase, self.polling
+        step.bytes = call.bytes
+        step.work = (
+            cube_cycles(call, self.session.chip) if call.pipe is _M and call.work else call.work
+        )
+        if call.writes:
+            accesses = (call.writes[0], *call.reads)
+            step.owners = tuple(
+                access.owner.serial for access in accesses if access.owner is not None
+            )
+            buffer = call.writes[0].buffer
+            if buffer is not None:
+                self.session.written_buffers.add(buffer.index)
+        call.template.scratch = step
+        return step
+
+    def _use_after_free(self, call: Call, site: int) -> None:
+        for access in (call.writes[0], *call.reads):
+            if access.owner is not None and access.owner.serial in self.freed:
+                self._report_use_after_free(call, access, site)
+
+    def _report_use_after_free(self, call: Call, access: Access, site: int) -> None:
         assert access.owner is not None
         self.session.report(
             "QUEUE",
@@ -411,42 +456,38 @@ class Program:
         site = self.site() if site is None else site
         if not self._works[event] and not self._flag_works(event, source, target, "set_flag", site):
             return
-        item = self._new(source, _SET, "set_flag", site)
-        item.event, item.event_id = event, event_id
-        if inserted:
-            item.inserted = True
-        item.flag = flag = event * EVENT_IDS + event_id
+        step = self._set_step(event, event_id, site, inserted=inserted)
         if not managed:
             if (self.events[event] & ~self.events_by_hand[event]) >> event_id & 1:
-                self._id_of_a_queue(item)
-            raised = self._raised[flag] = self._raised.get(flag, 0) + 1
+                self._id_of_a_queue(step)
+            raised = self._raised[step.flag] = self._raised.get(step.flag, 0) + 1
             if raised > 1:
-                self._set_twice(item)
-        self._append(item)
+                self._set_twice(step)
+        self._put(step)
 
-    def _id_of_a_queue(self, item: Item) -> None:
-        assert item.event is not None
+    def _id_of_a_queue(self, step: Step) -> None:
+        assert step.event is not None
         self.session.report(
             "FLAG_BALANCE",
             "event-id-of-a-queue",
-            f"set_flag({item.event.name}, {item.event_id}) uses an id that a queue holds at this moment: the two raise "
+            f"set_flag({step.event.name}, {step.event_id}) uses an id that a queue holds at this moment: the two raise "
             f"and lower one flag. Take ids from alloc_event_id of the TPipe",
-            item.site,
+            step.site,
             self.core.name,
-            item.pipe.name,
+            step.pipe.name,
         )
 
-    def _set_twice(self, item: Item) -> None:
-        assert item.event is not None
+    def _set_twice(self, step: Step) -> None:
+        assert step.event is not None
         self.session.report(
             "FLAG_BALANCE",
             "flag-set-twice",
-            f"set_flag({item.event.name}, {item.event_id}) raises a flag whose last set_flag no wait_flag has taken "
+            f"set_flag({step.event.name}, {step.event_id}) raises a flag whose last set_flag no wait_flag has taken "
             f"yet: a flag is one bit, so one of the two is lost and a later wait hangs. Wait for the first one "
             f"before, or use another event id",
-            item.site,
+            step.site,
             self.core.name,
-            item.pipe.name,
+            step.pipe.name,
         )
 
     def wait_flag(
@@ -466,16 +507,10 @@ class Program:
             source is target or not self._flag_works(event, source, target, "wait_flag", site)
         ):
             return  # where both pipes are one, the set was a barrier
-        item = self._new(target, _WAIT, "wait_flag", site)
-        item.event, item.event_id = event, event_id
-        if cause is not _FLAG:
-            item.cause = cause
-        if inserted:
-            item.inserted = True
-        item.flag = flag = event * EVENT_IDS + event_id
+        step = self._wait_step(event, event_id, site, cause, None, inserted=inserted)
         if not managed:
-            self._raised[flag] = self._raised.get(flag, 0) - 1
-        self._append(item)
+            self._raised[step.flag] = self._raised.get(step.flag, 0) - 1
+        self._put(step)
 
     def _flag_works(
         self, event: HardEvent, source: Pipe, target: Pipe, name: str, site: int
@@ -514,10 +549,12 @@ class Program:
         self._append(item)
 
     def _barrier(self, pipe: Pipe, site: int, *, inserted: bool = False) -> None:
-        item = self._new(pipe, Kind.BARRIER, "pipe_barrier", site)
-        item.cause = Cause.BARRIER
-        item.inserted = inserted
-        self._append(item)
+        key = site << 12 | pipe << 2 | (2 if inserted else 1) | _BARRIER_KEY
+        step = self._steps.get(key)
+        if step is None:
+            step = self._steps[key] = Step(pipe, _BARRIER, "pipe_barrier", site)
+            step.phase, step.cause, step.inserted = self.phase, Cause.BARRIER, inserted
+        self._put(step)
 
     def insert_barrier(self, pipe: Pipe, site: int) -> None:
         """Queue a barrier that automatic synchronisation asks for."""
@@ -688,6 +725,7 @@ class Program:
             session.phases[name] = len(session.log.phases)
             session.log.phases.append(name)
         self.phase = session.phases[name]
+        self._steps = session.steps_of(self.core_kind, self.phase)
 
     # ---- what a kernel shows ----------------------------------------------------------------
 

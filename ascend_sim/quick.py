@@ -105,9 +105,7 @@ def _issued(call: Call, number: int, pipe: Pipe, chip: Chip) -> Operation:
         raise NotQuick
     scalar = chip.scalar
     if pipe is Pipe.V:
-        call.price = None
         cost = price(call, chip)
-        call.price = None
         return (_COMPUTE, whole(scalar.vector_issue), pipe, cost.interval, cost.duration)
     issue = whole(scalar.move_issue)
     if pipe not in (Pipe.MTE2, Pipe.MTE3):
@@ -116,9 +114,7 @@ def _issued(call: Call, number: int, pipe: Pipe, chip: Chip) -> Operation:
     if not call.writes:
         return (_LOCAL, issue, pipe, interval, interval)
     if not call.touches_gm:
-        call.price = None
         cost = price(call, chip)
-        call.price = None
         return (_LOCAL, issue, pipe, cost.interval, cost.duration)
     return (_MOVE, issue, pipe, interval, call, number)
 

@@ -305,7 +305,7 @@ class _Reader:
 
     def _bare(self, call: Call) -> Call:
         bare = copy.copy(call)
-        bare.price = None
+        bare.scratch = None
         bare.instruction = bare.meaning = None  # type: ignore[assignment]
         bare.lint, bare.mask, bare.undefined, bare.template = None, None, (), bare
         bare.reads = tuple(self._bare_access(access) for access in call.reads)

@@ -90,9 +90,7 @@ def _interval(call: Call, pipe: Pipe, kind: CoreKind, chip: Chip) -> float:
     if not call.writes or gm_side(call) is None:
         if pipe in _LOADS or (pipe in _STORES and not call.writes):
             return 0.0
-        call.price = None
         interval = float(price(call, chip).interval)
-        call.price = None
         return interval
     gm, vector = chip.gm, kind is CoreKind.AIV
     if pipe in _LOADS:

@@ -18,7 +18,7 @@ from ascend_sim.output import Output
 from ascend_sim.placement import KernelType, seats
 from ascend_sim.program import Program
 from ascend_sim.soft_flags import SoftFlags
-from ascend_sim.trace import CoreLog, Item, Log, Site
+from ascend_sim.trace import CoreLog, Item, Log, Site, Step
 from ascend_sim.unit_flags import UnitMap
 from isa.tensor import Owner
 from isa.types import CoreKind, Space
@@ -93,6 +93,7 @@ class Session:
         self.insert_sync = insert_sync
         self.saturate = saturate
         self.calls: dict[CoreKind, dict[Any, Call]] = {}
+        self._steps: dict[tuple[int, int], dict[int, Step]] = {}
         self.agenda = self.agenda_type(shuffle)
         self.memory = GlobalMemory(chip, self.agenda)
         self.log = Log(chip.name, chip.clock_mhz)
@@ -173,6 +174,10 @@ class Session:
             index = self._site_index[site] = len(self.sites)
             self.sites.append(site)
         return index
+
+    def steps_of(self, kind: CoreKind, phase: int) -> dict[int, Step]:
+        """Return the steps of flags and barriers that cores of a kind have made so far in a phase, by their keys."""
+        return self._steps.setdefault((kind is CoreKind.AIC, phase), {})
 
     def where_text(self, site: int) -> str:
         """Return "kernel.py:41 in compute" for messages."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from isa.types import CoreKind, HardEvent, Pipe
+
+PIPES = len(Pipe)
 
 
 class Kind(IntEnum):
@@ -147,48 +150,89 @@ class Transfer(Spent):
         return tuple(found)
 
 
-class Item:
+class Step:
+    """What an item is, apart from its time: the same for all items of one instruction at one place.
+
+    Items share their steps, so a step must not change any more once a second item has it.
+    """
+
+    __slots__ = (
+        "bytes", "cause", "event", "event_id", "flag", "forget", "inserted", "kind", "mode", "name", "owners", "phase",
+        "pipe", "polls", "price", "site", "slot", "work",
+    )  # fmt: skip
+
+    def __init__(self, pipe: Pipe, kind: Kind, name: str, site: int) -> None:
+        self.pipe = pipe
+        self.kind = kind
+        self.name = name  # "add", "data_copy", "set_flag", "wait_flag", "pipe_barrier"
+        self.site = site  # index into Log.sites
+        self.slot = kind * PIPES + pipe  # both in one plain number
+        self.phase = 0  # index into Log.phases; 0 is the unnamed phase
+        self.bytes = 0  # payload of a move
+        self.work = 0  # repeats (V) or fractal cycles (M)
+        self.event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
+        self.event_id = -1
+        self.flag = -1  # event and id in one number; of PIPE_ALL the pipes waited for, a bit each
+        self.forget: Any = None  # of the wait of alloc_tensor: owner, memory, address, length
+        self.mode = -1  # of a set between cores (`event` is None then)
+        self.cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
+        self.inserted = False  # put in by automatic synchronisation, not by the user
+        self.polls = False  # reads GM again and again until it finds what it waits for
+        self.owners: tuple[int, ...] = ()  # of an instruction's bytes: serial numbers of buffers
+        self.price: Any = None  # what the machine knows of its time
+
+
+if TYPE_CHECKING:
+
+    class _OfStep:
+        """An item's attributes that are its step's."""
+
+        pipe: Pipe
+        kind: Kind
+        name: str
+        site: int
+        phase: int
+        bytes: int
+        work: int
+        event: HardEvent | None
+        event_id: int
+        flag: int
+        forget: Any
+        mode: int
+        cause: Cause
+        inserted: bool
+        polls: bool
+
+else:
+
+    class _OfStep:
+        """An item's attributes that are its step's: added below."""
+
+        __slots__ = ()
+
+
+class Item(_OfStep):
     """One item that passed through a pipe (or, with `pipe` S, that the scalar unit executed).
 
     Times are core cycles since the launch: `issue` (the scalar unit has put it into the pipe's queue),
     `head` (it came to the head of its queue), `start` (it began; a wait or barrier: it was released),
     `accept` (the pipe may begin its successor), `end` (its results are visible). `parts` says what the
     cycles from `start` to `end` were spent on, as (cause, sub-cause or None, end cycle) in order; None
-    means all of them were busy.
+    means all of them were busy. An item has the attributes of its `step` too.
     """
 
-    # Defaults live on the class: most items set few of these, and items are made by the million.
-    phase = 0  # index into Log.phases; 0 is the unnamed phase
-    issue = -1
-    head = -1
-    start = -1
-    accept = -1
-    end = -1
-    spent: Spent | None = None  # tells `parts`, when somebody asks
-    bytes = 0  # payload of a move
-    work = 0  # repeats (V) or fractal cycles (M)
-    call: Any = None  # the bound instruction: `call.detail()` describes the operands
-    event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
-    event_id = -1
-    flag = (
-        -1
-    )  # event and id in one number; of a barrier on S: a bit for each pipe that it orders, -1: all
-    forget: Any = (
-        None  # of the wait of alloc_tensor: the owner, memory, address and length of the bytes
-    )
-    mode = -1  # of a set between cores (`event` is None then)
-    partner: Item | None = None  # of WAIT_FLAG: the set that released it
-    cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait
-    inserted = False  # put in by automatic synchronisation, not by the user
-    polls = False  # reads words that others may be storing meanwhile
+    __slots__ = (
+        "accept", "call", "core", "end", "head", "index", "issue", "partner", "spent", "start", "step",
+    )  # fmt: skip
 
-    def __init__(self, core: int, index: int, pipe: Pipe, kind: Kind, name: str, site: int) -> None:
+    def __init__(self, step: Step, core: int, index: int, call: Any = None) -> None:
+        self.step = step
         self.core = core  # index into Log.cores
         self.index = index  # program order on its core
-        self.pipe = pipe
-        self.kind = kind
-        self.name = name  # "add", "data_copy", "set_flag", "wait_flag", "pipe_barrier"
-        self.site = site  # index into Log.sites
+        self.call = call  # the bound instruction: `call.detail()` describes the operands
+        self.issue = self.head = self.start = self.accept = self.end = -1
+        self.partner: Item | None = None  # of WAIT_FLAG: the set that released it
+        self.spent: Spent | None = None  # tells `parts`, when somebody asks
 
     @property
     def parts(self) -> Parts | None:
@@ -205,21 +249,17 @@ class Item:
         )
 
 
-def _name_all_attributes() -> None:
-    """Give one item every attribute an item can have.
+def _of_step(name: str) -> property:
+    """Return an item's attribute that is its step's."""
 
-    CPython lets instances share the layout of their attributes only for names that come up while the first few
-    instances are made; a name that comes later would cost each of its items a dictionary of its own.
-    """
-    item = Item(0, 0, Pipe.S, Kind.INSTRUCTION, "", 0)
-    for name in (
-        "phase", "issue", "head", "start", "accept", "end", "call", "bytes", "work", "event", "event_id", "flag",
-        "cause", "partner", "spent", "inserted", "mode", "forget", "polls",
-    ):  # fmt: skip
-        setattr(item, name, getattr(item, name))
+    def change(item: Item, value: Any) -> None:
+        setattr(item.step, name, value)
+
+    return property(attrgetter("step." + name), change)
 
 
-_name_all_attributes()
+for _name in set(Step.__slots__) - {"owners", "price", "slot"}:
+    setattr(_OfStep, _name, _of_step(_name))
 
 
 @dataclass(slots=True)

@@ -115,6 +115,5 @@ def as_atomic(call: Call, operation: str, dtype: DType) -> Call:
         )
     atomic = call.at(access, write=True)
     atomic.template = call.template
-    atomic.price = call.price
     atomic.atomic = operation
     return atomic

@@ -80,7 +80,7 @@ class CubeCall(Call):
         for name in Call.__slots__:
             setattr(call, name, getattr(self, name))
         call.writes = (gm,)
-        call.template, call.price, call.unit_flag = self, None, self.unit_flag
+        call.template, call.scratch, call.unit_flag = self, None, self.unit_flag
         return call
 
 

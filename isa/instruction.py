@@ -2,7 +2,7 @@
 
 An `Instruction` says what exists: name, pipe, types, price class. A `Call` is one use of it with operands bound
 and checked: which bytes it reads and writes, how much work it is, what it means. A `Call` knows no time; the
-simulator prices it once (`price`) and may issue it many times.
+simulator may issue it many times.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Call:
 
     __slots__ = (
         "atomic", "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "mask", "meaning", "name",
-        "pipe", "price", "reads", "template", "undefined", "work", "writes",
+        "pipe", "reads", "scratch", "template", "undefined", "work", "writes",
     )  # fmt: skip
 
     unit_flag = 0  # of the cube's fine-grained handshake: off
@@ -112,7 +112,7 @@ class Call:
         self.undefined: tuple[Access, ...] = ()  # bytes written with values that must not be used
         self.mask: tuple[int, int] | None = None
         self.template = self  # the call that this one repeats at another GM address
-        self.price: Any = None  # set once by whoever knows time
+        self.scratch: Any = None  # room for whoever issues the call
 
     def at(self, gm: Access, *, write: bool) -> Call:
         """Return the same move with its GM side at another place."""
@@ -128,7 +128,7 @@ class Call:
         )
         call.cache_mode, call.lint, call.undefined = self.cache_mode, self.lint, self.undefined
         call.atomic = None
-        call.template, call.price = self, None
+        call.template, call.scratch = self, None
         return call
 
     @property

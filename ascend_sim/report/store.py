@@ -24,7 +24,7 @@ from ascend_sim.report.columns import CAUSES, ITEM, PART, STALL, SUB_CAUSES, Col
 from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.names import short_path
 from ascend_sim.report.traffic import distinct_bytes
-from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Site, Stall
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Site, Stall, Step
 from isa.types import CoreKind, HardEvent, Pipe, Space
 
 FORMAT = 1
@@ -270,7 +270,7 @@ def _make_items(core: StoredCore) -> list[Item]:
     items: list[Item] = []
     rows = columns.items[list(_FIELDS)].tolist()
     for index, pipe, kind, name, site, inserted, cause, event, call, *copied in rows:
-        item = Item(core.number, index, _PIPES[pipe], _KINDS[kind], names[name], site)
+        item = Item(Step(_PIPES[pipe], _KINDS[kind], names[name], site), core.number, index)
         for field, value in zip(_COPIED, copied, strict=True):
             setattr(item, field, value)
         item.inserted = bool(inserted)
@@ -300,10 +300,8 @@ def _join_parts(columns: Columns, items: list[Item]) -> None:
 def _make_set(core: StoredCore, row: int) -> Item:
     """Make a set on another core by itself."""
     record = core.columns().items[row]
-    item = Item(
-        core.number, int(record["index"]), _PIPES[record["pipe"]], _KINDS[record["kind"]],
-        core.names[record["name"]], int(record["site"]),
-    )  # fmt: skip
+    pipe, kind, name = _PIPES[record["pipe"]], _KINDS[record["kind"]], core.names[record["name"]]
+    item = Item(Step(pipe, kind, name, int(record["site"])), core.number, int(record["index"]))
     for name in _COPIED:
         setattr(item, name, int(record[name]))
     return item

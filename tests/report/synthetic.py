@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Site, Stall
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Site, Stall, Step
 from isa.types import PIPES_OF, CoreKind, HardEvent, Pipe
 
 DELAYS = (
@@ -32,7 +32,7 @@ class Call:
 def item(core: CoreLog, pipe: Pipe, kind: Kind, start: int, end: int, **fields: Any) -> Item:
     """Append an item to `core`; head, accept and issue default to start, end and 0."""
     name = {Kind.SET_FLAG: "set_flag", Kind.WAIT_FLAG: "wait_flag", Kind.BARRIER: "pipe_barrier"}
-    entry = Item(0, len(core.items), pipe, kind, fields.pop("name", name.get(kind, "op")), 0)
+    entry = Item(Step(pipe, kind, fields.pop("name", name.get(kind, "op")), 0), 0, len(core.items))
     entry.issue, entry.head, entry.start, entry.accept, entry.end = 0, start, start, end, end
     for field, value in fields.items():
         setattr(entry, field, value)
@@ -129,7 +129,7 @@ def _blocks(draw: st.DrawFn, core: CoreLog, core_index: int, start: int) -> int:
         free = retired = issue = start
         for _ in range(draw(st.integers(0, 6))):
             head = free + draw(small)
-            entry = Item(core_index, 0, pipe, draw(st.sampled_from(list(Kind))), "op", 0)
+            entry = Item(Step(pipe, draw(st.sampled_from(list(Kind))), "op", 0), core_index, 0)
             entry.site, entry.phase = draw(st.integers(0, 4)), draw(st.integers(0, 2))
             issue = max(issue, head - draw(small))
             entry.issue, entry.head = issue, head
