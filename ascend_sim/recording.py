@@ -119,7 +119,7 @@ class Recording:
 
     `needs` says how many bytes of each on-chip memory the kernel uses, `reserved` how many of them its TPipe hands
     out; a chip that has less is refused. `frees` says for each part which sets of a queue's free event were waited for
-    (see `ascend_sim.ideals`).
+    (see `ascend_sim.ideals`). One replay of a recording runs at a time.
     """
 
     op: str

@@ -38,13 +38,15 @@ def replay(
     collecting = gc.isenabled()
     gc.disable()
     try:
-        cycles, memory = quick_cycles(recording, loaded, l2=l2, physical_cores=cores)
+        found = quick_cycles(recording, loaded, l2=l2, physical_cores=cores)
     except (NotQuick, DeadlockError):  # the machine knows all steps, and what to say of a hang
-        return play(recording, loaded, l2=l2, physical_cores=cores)
+        found = None
     finally:
         if collecting:
             gc.enable()
-    return Replayed(recording, loaded, l2, cores, cycles, memory)
+    if found is None:
+        return play(recording, loaded, l2=l2, physical_cores=cores)
+    return Replayed(recording, loaded, l2, cores, *found)
 
 
 def _check_room(recording: Recording, chip: Chip) -> None:

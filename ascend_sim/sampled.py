@@ -75,9 +75,9 @@ def estimate(
 
 
 def _extrapolate(parts: list[tuple[int, int]], total: int) -> Estimate:
-    """Return the line through the last two parts at `total`; how the line before it differs is the error."""
+    """Return the line through the last two parts at `total`; twice what the line before it differs by is the error."""
     (first, a), (second, b), (third, c) = parts
     before, rate = (b - a) / (second - first), (c - b) / (third - second)
     left = total - third
     spread = abs(rate - before)
-    return Estimate(round(c + rate * left), round(spread * left) + 1, tuple(parts), total)
+    return Estimate(round(c + rate * left), round(2 * spread * left) + 1, tuple(parts), total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,8 +34,9 @@ class RopeGradScale:
         return sum(self.lengths)
 
     def enough(self, chip: Chip) -> int:
-        """Return how many rows bring L2 into its steady state: what is read and written goes through it."""
-        row = 4 * self.hidden * float16.size
+        """Return how many rows bring L2 into its steady state; the rewritten kernel reads gradients past it."""
+        tensors = 4 if self.options.get("variant", "library") == "library" else 2
+        row = tensors * self.hidden * float16.size
         return max(LEAST_ROWS, int(TURNS * chip.l2.bytes / row))
 
     def size(self, rows: int) -> int:
@@ -49,10 +51,14 @@ class RopeGradScale:
     def _part(self, rows: int) -> list[int]:
         if rows >= self.total:
             return self.lengths
-        if len(self.lengths) >= MANY_SAMPLES:
-            count = max(1, round(len(self.lengths) * rows / self.total))
-            step = len(self.lengths) / count
-            ordered = sorted(self.lengths)  # evenly spaced ones have the mixture of all
-            return [ordered[min(int((i + 0.5) * step), len(ordered) - 1)] for i in range(count)]
         share = rows / self.total
+        if len(self.lengths) >= MANY_SAMPLES:
+            found = []  # the same mixture of lengths, as nearly as whole samples allow
+            owed = 0.0
+            for length, count in sorted(Counter(self.lengths).items()):
+                owed += count * share
+                taken = min(count, round(owed))
+                owed -= taken
+                found += [length] * taken
+            return found or [min(self.lengths)]
         return [max(1, round(length * share)) for length in self.lengths]
