@@ -207,6 +207,7 @@ def launch(
     except Exception as error:
         raise error.with_traceback(_kernel_frames(error))  # noqa: B904  the kernel's own, on its own lines
     finally:
+        session.close()
         if collecting:
             gc.enable()
 

@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 from ascend_sim import errors
 from ascend_sim.agenda import PROGRAM, READ, RETIRE
@@ -60,6 +60,9 @@ _BARRIER_KEY = 1 << 11
 
 AHEAD = 256
 """How many items the kernel's Python runs ahead of the scalar unit: enough to make greenlet switches rare."""
+
+_FAREWELLS = 3
+"""How often a kernel is told to end: its own clean-up may still issue."""
 
 _ERROR_OF_KIND: dict[str, type[KernelError]] = {
     "ALIGNMENT": errors.AlignmentError,
@@ -207,6 +210,8 @@ class Program:
                 item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", 0)
                 item.cause, item.inserted = Cause.BARRIER, True
                 self._append(item)
+        except GreenletExit:  # the launch is over
+            return
         except BaseException as error:
             self.failure = clearer(error, self)
             self._scalar(ScalarCall("fault", lambda _: 0, self._fail, phase=PROGRAM), log=False)
@@ -230,6 +235,13 @@ class Program:
             return
         self._until = self._index + AHEAD - 1
         self._greenlet.switch(value)
+
+    def dismiss(self) -> None:
+        """End a kernel that does not go on: the frames of a switched-off greenlet are never collected."""
+        for _ in range(_FAREWELLS):
+            if not self._greenlet:
+                return
+            self._greenlet.throw()
 
     def _give_way(self) -> Any:
         return getcurrent().parent.switch()

@@ -471,6 +471,12 @@ class Session:
         message, finding = deadlock.report(self, self.agenda.now)
         raise DeadlockError(message, finding)
 
+    def close(self) -> None:
+        """Let go of the kernels that did not come to their end."""
+        for core in self.cores:
+            if core.program is not None:
+                core.program.dismiss()
+
     def abort(self) -> None:
         """Cut the log at the present cycle: the kernel could not go on."""
         now = self.agenda.now

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 import ascend_sim as sim
 from ascend_sim import asc
-from ascend_sim.errors import HostError
+from ascend_sim.errors import HostError, KernelError
 from ascend_sim.trace import Cause
 from tests.machine.kit import A, C, instructions, items, local, toy_run, window
 
@@ -215,3 +217,35 @@ def test_an_error_of_the_kernels_own_python_comes_through() -> None:
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         toy_run(kernel)
+
+
+class Kept:
+    """Something that a kernel holds."""
+
+
+@pytest.mark.parametrize("wrong", ["hangs", "out of bounds", "raises"])
+def test_a_kernel_that_cannot_go_on_leaves_nothing_behind(wrong: str) -> None:
+    left: list[Any] = []
+
+    def kernel(x: Any) -> None:
+        kept = Kept()
+        left.append(weakref.ref(kept))
+        tile = local(0, 64, asc.float16)
+        try:
+            asc.data_copy(tile, window(x), 64)
+            if wrong == "hangs" and asc.get_block_idx() == 1:
+                asc.wait_flag(asc.HardEvent.V_S, 0)
+                tile.get_value(0)
+            elif wrong == "out of bounds" and asc.get_block_idx() == 1:
+                asc.data_copy(tile, window(x)[1 << 20 :], 64)
+            elif wrong == "raises" and asc.get_block_idx() == 1:
+                raise ValueError("of the kernel's own")
+            tile.get_value(0)
+        finally:
+            asc.pipe_barrier(asc.PipeID.PIPE_ALL)  # clean-up of the kernel's own may issue
+
+    with pytest.raises((KernelError, ValueError)):
+        sim.launch(kernel, np.zeros(64, np.float16), cores=4)
+    gc.collect()
+    assert left
+    assert [one() for one in left] == [None] * len(left)
