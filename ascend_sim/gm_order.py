@@ -274,7 +274,7 @@ class _Shadow:
             state = self._states[position]
             yield from self._compare(use, state)
             after.append(self._after(number, use, state))
-        window[...] = np.array(after, np.int32)[np.searchsorted(before, window)]
+        window[...] = np.array(after, np.int32)[np.searchsorted(np.array(before), window)]
 
     def _compare(self, use: GmUse, state: _State) -> Iterator[Conflict]:
         for position in (state.write, *state.others):
