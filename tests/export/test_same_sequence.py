@@ -64,11 +64,11 @@ def test_rope_grad(pyasc: Path, seq: str) -> None:
     assert compare(pyasc, *launched) > 50
 
 
-OUTSIDE = {"04_laser_attention_grad.py": "classes, and annotations as text"}
+OUTSIDE = {"07_laser_attention_grad.py": "classes, and annotations as text"}
 """Examples outside pyasc's subset, and by what."""
 
 TRANSLATED = {
-    "07_matmul_object.py": "a Matmul object is one call in C++, and many instructions here"
+    "06_matmul_object.py": "a Matmul object is one call in C++, and many instructions here"
 }
 """Examples whose C++ is not compared instruction by instruction."""
 

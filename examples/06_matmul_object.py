@@ -10,8 +10,8 @@ How C is cut, and how many parts of A and B stay in L1, is the host's tiling, co
 the base block, the less often the same numbers of A and B come from GM, and the fewer commands there are: a block of
 32 x 64 costs two and a half times the time of 128 x 128, of which two results just fit into UB.
 
-    python examples/07_matmul_object.py
-    ascend-sim run examples/07_matmul_object.py
+    python examples/06_matmul_object.py
+    ascend-sim run examples/06_matmul_object.py
 """
 
 import numpy as np

@@ -5,8 +5,8 @@ its two vector cores compute softmax and its derivative between; they hand the b
 flag 2 (cube to vectors) and flag 3 (vectors to cube). A triangle of 6 rows of blocks has 24 places, folded so that all
 rows are equally long; the three blocks above the diagonal own a place and are skipped.
 
-    python examples/04_laser_attention_grad.py
-    ascend-sim run examples/04_laser_attention_grad.py
+    python examples/07_laser_attention_grad.py
+    ascend-sim run examples/07_laser_attention_grad.py
     ascend-sim run laser_attention_grad --seq 768 --cores 1
 """
 

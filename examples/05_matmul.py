@@ -12,10 +12,10 @@ the first step starts from nothing (`cmatrix_init_val`) and the others from what
 
 The queues have 1 or 2 buffers. With 2 the loads of the next step run while M works on this one. Then the kernel
 waits for memory only: M takes a step in 256 cycles, and in this time 32 KiB would have to arrive, 128 bytes per
-cycle, on 16 cores at once. A larger tile asks for less (07_matmul_object.py); 128 x 256 for 96 bytes per cycle.
+cycle, on 16 cores at once. A larger tile asks for less (06_matmul_object.py); 128 x 256 for 96 bytes per cycle.
 
-    python examples/06_matmul.py
-    ascend-sim run examples/06_matmul.py
+    python examples/05_matmul.py
+    ascend-sim run examples/05_matmul.py
 """
 
 import numpy as np
