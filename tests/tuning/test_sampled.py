@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ascend_sim as sim
@@ -14,6 +14,7 @@ from ops import Context, find_operator
 from ops.rope_grad.scale import RopeGradScale
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.integers(0, 10_000), st.integers(1, 500), st.integers(100, 100_000))
 def test_a_straight_line_is_found(start: int, rate: int, total: int) -> None:
     measured: list[int] = []
@@ -28,6 +29,7 @@ def test_a_straight_line_is_found(start: int, rate: int, total: int) -> None:
     assert sum(measured) <= 180 or found.exact
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.integers(500, 5000), st.integers(1, 50), st.integers(60, 200))
 def test_the_error_holds_where_the_rate_changes(bend: int, before: int, after: int) -> None:
     """Beyond `bend` a piece takes longer, as when L2 is full: either that is seen, or all parts lie on one side."""
@@ -50,6 +52,7 @@ def test_nothing() -> None:
         estimate(0, 1, lambda number: number, lambda number: number)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.integers(1, 4000), min_size=1, max_size=32), st.integers(1, 100))
 def test_parts_of_rope_grad(lengths: list[int], percent: int) -> None:
     scale = RopeGradScale({"seq": tuple(lengths)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascend_sim.errors import ConfigError
@@ -77,6 +77,7 @@ def test_unknown_names() -> None:
         check_names(read_space(["BUFER_NUM=1"]), ["BUFFER_NUM", "chip"], "rope_grad")
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=4), min_size=1, max_size=4))
 def test_points_are_the_product(lists: list[list[int]]) -> None:
     space = read_space({f"N{i}": values for i, values in enumerate(lists)})
@@ -85,6 +86,7 @@ def test_points_are_the_product(lists: list[list[int]]) -> None:
     assert len(space) == len(list(space.points()))
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.integers(-100, 100), st.integers(0, 40), st.integers(1, 9))
 def test_counting_includes_both_ends(low: int, steps: int, stride: int) -> None:
     high = low + steps * stride
