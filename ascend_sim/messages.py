@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ascend_sim.trace import Item, Site
-from isa.types import Pipe, Space
+from ascend_sim.trace import CoreLog, Item, Kind, Site
+from isa.types import EVENT_SOURCE, EVENT_TARGET, Pipe, Space
+
+_LOOK_BACK = 1000
+"""Items around a race that are looked at for what nearly orders it."""
 
 if TYPE_CHECKING:
     from ascend_sim.gm_order import Conflict
@@ -56,18 +60,67 @@ def race(
     later: Item,
     first: Access,
     second: Access,
-    core: str,
+    core: CoreLog,
     sites: list[Site],
 ) -> str:
-    """Say which instruction may overtake which, on which bytes, and what would order them."""
+    """Say which instruction may overtake which, on which bytes, what would order them, and what nearly does."""
     verb, still = _VERBS[what]
     lines = [
         f"{later.name} {verb} {where(second)} while {earlier.name} {still} [{what}]",
-        f"  {later.name:<12} {place(sites[later.site])}  {core}.{later.pipe.name}",
-        f"  {earlier.name:<12} {place(sites[earlier.site])}  {core}.{earlier.pipe.name}  {where(first)}",
+        f"  {later.name:<12} {place(sites[later.site])}  {core.name}.{later.pipe.name}",
+        f"  {earlier.name:<12} {place(sites[earlier.site])}  {core.name}.{earlier.pipe.name}  {where(first)}",
         f"  {_cure(earlier.pipe, later.pipe, sites[earlier.site].line, sites[later.site].line)}",
     ]
-    return "\n".join(lines)
+    near = _near_miss(earlier, later, core, sites)
+    return "\n".join([*lines, f"  {near}"] if near else lines)
+
+
+def _near_miss(earlier: Item, later: Item, core: CoreLog, sites: list[Site]) -> str | None:
+    """Say what stands between two instructions and looks as if it ordered them, but does not."""
+    low = bisect_left(core.items, min(earlier.index, later.index), key=_index)
+    between = core.items[low : bisect_left(core.items, later.index, low, key=_index)]
+    for item in reversed(between):
+        if item.kind is Kind.WAIT_FLAG and item.event is not None and not item.inserted:
+            source, target = EVENT_SOURCE[item.event], EVENT_TARGET[item.event]
+            if target is not later.pipe:
+                continue
+            told = f"{item.event.name} id {item.event_id} at {place(sites[item.site])}"
+            if source is not earlier.pipe:
+                return f"{told} stands between them, but it orders {source.name}, not {earlier.pipe.name}"
+            setter = _set_of(item, core, low)
+            if setter is not None and setter.index < earlier.index:
+                return (
+                    f"{told} stands between them, but its set_flag at {place(sites[setter.site])} comes before "
+                    f"{earlier.name}"
+                )
+    for item in reversed(between):
+        if (
+            item.kind is Kind.BARRIER
+            and earlier.pipe is not later.pipe
+            and item.pipe in (earlier.pipe, later.pipe)
+            and not item.inserted
+        ):
+            return f"the barrier at {place(sites[item.site])} orders {item.pipe.name} only"
+    return None
+
+
+def _set_of(wait: Item, core: CoreLog, low: int) -> Item | None:
+    """Return the set that a wait takes: of the flag's sets as many from the end as there are waits open by then."""
+    taken = 1
+    for item in reversed(core.items[max(low - _LOOK_BACK, 0) : low + _LOOK_BACK]):
+        if item.index >= wait.index or item.flag != wait.flag or item.event is None:
+            continue
+        if item.kind is Kind.WAIT_FLAG:
+            taken += 1
+        elif item.kind is Kind.SET_FLAG:
+            taken -= 1
+            if taken == 0:
+                return item
+    return None
+
+
+def _index(item: Item) -> int:
+    return item.index
 
 
 def _cure(earlier: Pipe, later: Pipe, first_line: int, second_line: int) -> str:

@@ -249,7 +249,7 @@ class Session:
             known.hits += 1
             return
         message = messages.race(
-            what, earlier, item, entry.access, access, program.core.name, self.sites
+            what, earlier, item, entry.access, access, program.core.log, self.sites
         )
         place = self.sites[item.site]
         finding = Finding(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ascend_sim import Run
     from ascend_sim.config import Chip
 
+
 class Scale(Protocol):
     """The pieces that a run consists of, and runs of fewer pieces."""
 

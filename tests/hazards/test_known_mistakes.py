@@ -134,6 +134,25 @@ def test_a_flag_raised_on_the_wrong_pipe(event: asc.HardEvent) -> None:
         exp, store = line_of(kernel, "# exp"), line_of(kernel, "# store")
         assert race_places(findings) == [("race-raw", exp, store)]
         assert "V_MTE3" in findings[0].message
+        assert "S_MTE3 id 0 at " in findings[0].message
+        assert "stands between them, but it orders S, not V" in findings[0].message
+
+
+def test_a_set_that_comes_too_early() -> None:
+    def kernel(z: Any) -> None:
+        fill(A)
+        asc.set_flag(E.V_MTE3, 2)  # set
+        asc.exp(local(B, 64), local(A, 64), 64)
+        asc.wait_flag(E.V_MTE3, 2)  # wait
+        asc.data_copy(window(z), local(B, 64), 64)
+
+    (finding,) = found(kernel, ramp())
+    place = "tests/hazards/test_known_mistakes.py"
+    assert f"V_MTE3 id 2 at {place}:{line_of(kernel, '# wait')}" in finding.message
+    assert (
+        f"its set_flag at {place}:{line_of(kernel, '# set')} in kernel comes before exp"
+        in finding.message
+    )
 
 
 @pytest.mark.parametrize("trips", [6, 7])
@@ -175,6 +194,7 @@ def test_a_vector_barrier_does_not_order_the_scalar_unit() -> None:
         ("race-raw", line_of(kernel, "# add"), line_of(kernel, "# read"))
     ]
     assert "set_flag(V_S" in finding.message
+    assert "orders V only" in finding.message
 
 
 @pytest.mark.parametrize("sync", ["S_V", "ALL", "V"])
