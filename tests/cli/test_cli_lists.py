@@ -32,7 +32,7 @@ def test_ops_lists_operators_and_their_options(command) -> None:
     result = command("ops")
     assert result.code == 0
     assert "rope_grad: backward of the rotary position embedding" in result.out
-    assert "--seq, --hidden, --max-seq, --rows" in result.out
+    assert "--seq, --hidden, --max-seq, --variant, --rows" in result.out
     one = command("ops", "rope_grad")
     assert "--set BUFFER_NUM=N" in one.out
     assert "--seq L1,L2,..." in one.out
