@@ -392,6 +392,16 @@ class Core:
         self._scalar_ready = True
         self.pump()
 
+    def stands(self) -> bool:
+        """Return whether nothing goes on here unless another core does something."""
+        if self.program is None:
+            return True
+        if self._sleeping or self.waiting_value or self.mailbox.has_letters():
+            return False
+        if any(pipe.flying for pipe in self.pipes.values()):
+            return False
+        return self.waiting_flag is not None or self.waiting_all or self.waiting_for is not None
+
     def finish_block(self) -> None:
         """End the running block: its program has returned and all its work has landed."""
         self.dcache.flush()

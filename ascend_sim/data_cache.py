@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 class _Line:
     """One line: its content from the first access on that needs it."""
 
-    __slots__ = ("buffer", "data", "dirty", "low")
+    __slots__ = ("again", "buffer", "data", "dirty", "low")
 
     def __init__(self, buffer: GmBuffer, low: int) -> None:
         self.buffer = buffer
         self.low = low
         self.data: NDArray[np.uint8] | None = None
         self.dirty = False
+        self.again = False
 
 
 class DataCache:
@@ -44,7 +45,9 @@ class DataCache:
         key = (buffer.index, number)
         line = self._held.pop(key, None)
         present = line is not None
-        if line is None:
+        if line is not None:
+            line.again = True
+        else:
             if len(self._held) >= self.lines:
                 self._write_back(self._held.pop(next(iter(self._held))))
             line = _Line(buffer, number * self.line)
@@ -89,6 +92,11 @@ class DataCache:
             return any(line.dirty for line in self._held.values())
         line = self._held.get((buffer.index, offset // self.line))
         return line is not None and line.dirty
+
+    def reused(self, index: int, offset: int) -> bool:
+        """Return whether a line of an allocation has been used again since it came in."""
+        line = self._held.get((index, offset // self.line))
+        return line is not None and line.again
 
     def clean(self, buffer: GmBuffer | None, offset: int = 0) -> None:
         """Write a line back (all lines where there is no buffer) and drop it."""

@@ -14,9 +14,11 @@ from ascend_sim.cross_core import ANSWERS
 from ascend_sim.errors import Finding
 from ascend_sim.mailbox import MAIL_KEY
 from ascend_sim.messages import place
+from ascend_sim.program import POLLS, Program
 from ascend_sim.soft_flags import SOFT
 from ascend_sim.trace import Item, Kind, Site, Step
 from ascend_sim.unit_flags import FINISH, is_flagged
+from isa.access import GM_PLACE
 from isa.types import Pipe, Space
 
 if TYPE_CHECKING:
@@ -153,10 +155,30 @@ class _Reader:
         for pipe in core.pipes.values():
             if pipe.blocked is not None:
                 yield self._wait(pipe.blocked)
-        if core.waiting_flag is not None:
+        program = core.program
+        if program is not None and program.polls >= POLLS:
+            yield self._poll(program)
+        elif core.waiting_flag is not None:
             yield self._wait(core.waiting_flag)
         elif core.items:
             yield self._scalar(core.items[0])
+
+    def _poll(self, program: Program) -> Wait:
+        """Return what a core waits for that reads one word of GM over and over."""
+        core = self._core
+        site, _, low, value = program.polled
+        step = Step(Pipe.S, Kind.INSTRUCTION, "get_value", site)
+        item = Item(step, core.index, self._items[-1].index)
+        name = next(
+            (one.call.access.name for one in reversed(self._items) if one.site == site), "GM"
+        )
+        text = (
+            f"reads {name} byte {low} at {place(self._sites[site])} over and over: it stays {value}, and nobody who "
+            f"still runs can change it"
+        )
+        if core.dcache.reused(program.polled[1] - GM_PLACE, low):
+            text += ". The value comes from the data cache: data_cache_clean_and_invalid belongs into the loop"
+        return Wait(core, item, text)
 
     def _at(self, item: Item) -> str:
         return place(self._sites[item.site])

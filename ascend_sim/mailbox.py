@@ -78,6 +78,10 @@ class Mailbox:
                 max(visible, self._core.agenda.now), PROGRAM, self._core.scalar_rank, self._look
             )
 
+    def has_letters(self) -> bool:
+        """Return whether a message has come, or is on its way."""
+        return bool(self._letters)
+
     def take(self, item: Item) -> tuple[int, Item] | None:
         """Return the message that a wait gets and when it sees it; None where the wait has to go on.
 

@@ -64,6 +64,11 @@ AHEAD = 256
 _FAREWELLS = 3
 """How often a kernel is told to end: its own clean-up may still issue."""
 
+POLLS = 1024
+"""Equal reads of GM in a row after which the others are looked at: whether any of them can still change the value."""
+POLL_ITEMS = 8
+"""Items of one turn of a loop that polls, at most."""
+
 _ERROR_OF_KIND: dict[str, type[KernelError]] = {
     "ALIGNMENT": errors.AlignmentError,
     "BOUNDS": errors.BoundsError,
@@ -154,6 +159,9 @@ class Program:
         self._frame: FrameType | None = None  # the kernel's function that issued last
         self._places: dict[int, int] = {}  # its call sites by instruction offset
         self._raised: dict[int, int] = {}  # sets less waits of the kernel's own flags, as issued
+        self.polled: tuple[Any, ...] = ()  # the last scalar read of GM: site, place, byte, value
+        self.polls = 0  # how often that came again and again
+        self._polled_at = 0
         self.polling = False  # whether instructions read words that others may be storing meanwhile
         self.failure: BaseException | None = None
         self.freed: dict[
@@ -632,7 +640,19 @@ class Program:
         value = self._scalar(call, site, access)
         if self.insert is not None:
             self.insert.around_scalar(access, site, after=True)
+        if access.buffer is not None:
+            self._note_poll((site, access.place, access.low, value))
         return value  # type: ignore[no-any-return]
+
+    def _note_poll(self, what: tuple[Any, ...]) -> None:
+        """Count how often a place has read the same value from GM with next to nothing in between."""
+        if what == self.polled and self._index - self._polled_at <= POLL_ITEMS:
+            self.polls += 1
+            if self.polls % POLLS == 0:
+                self.session.look_at_polls()
+        else:
+            self.polls = 0
+        self.polled, self._polled_at = what, self._index
 
     def read_register(self, access: Access) -> int | float:
         """Read a special register at the simulated time of the access, at the price of one in UB."""

@@ -16,7 +16,7 @@ from ascend_sim.errors import DeadlockError, Finding, KernelError, RaceError, Un
 from ascend_sim.gm import GlobalMemory
 from ascend_sim.output import Output
 from ascend_sim.placement import KernelType, seats
-from ascend_sim.program import Program
+from ascend_sim.program import POLLS, Program
 from ascend_sim.soft_flags import SoftFlags
 from ascend_sim.trace import CoreLog, Item, Log, Site, Step
 from ascend_sim.unit_flags import UnitMap
@@ -462,6 +462,16 @@ class Session:
                     core.name,
                     item.pipe.name,
                 )
+
+    def look_at_polls(self) -> None:
+        """Raise a deadlock where every core that still runs polls GM or stands: nobody changes what they poll."""
+        for core in self.cores:
+            program = core.program
+            if not core.stands() and (program is None or program.polls < POLLS):
+                return
+        self.agenda.now = max(self.agenda.now, *(core.time for core in self.cores))
+        message, finding = deadlock.report(self, self.agenda.now)
+        raise DeadlockError(message, finding)
 
     def _deadlock(self) -> None:
         for core in self.cores:  # units may have worked ahead of the last event

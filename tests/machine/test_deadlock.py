@@ -377,3 +377,63 @@ def test_balanced_flags_are_silent() -> None:
     run = toy_run(kernel)
     assert run.findings == []
     assert [item.start for item in items(run, "V")] == [12, *range(13, 20)]
+
+
+# ---- reading GM over and over ---------------------------------------------------------------
+
+
+def test_a_loop_that_polls_what_nobody_writes() -> None:
+    def kernel(z: asc.GlobalAddress) -> None:
+        if asc.get_block_idx() == 0:
+            while window(z).get_value(2) == 0:  # poll
+                asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, window(z))
+
+    error = hang(kernel, np.zeros(16, np.float32), cores=3)
+    place = f"tests/machine/test_deadlock.py:{line_of(kernel, '# poll')}"
+    assert f"core0.aiv0.S     reads z byte 8 at {place} in kernel over and over: it stays 0" in str(
+        error
+    )
+    assert "data cache" not in str(error)
+    assert error.finding.line == line_of(kernel, "# poll")
+
+
+def test_a_loop_that_polls_its_own_data_cache() -> None:
+    """The other core does write, and the line that is polled never sees it."""
+
+    def kernel(z: asc.GlobalAddress) -> None:
+        if asc.get_block_idx() == 0:
+            while window(z).get_value(0) == 0:  # poll
+                pass
+        else:
+            for _ in range(20):
+                local(A, 8).set_value(0, 1.0)
+            window(z).set_value(0, 1.0)
+
+    error = hang(kernel, np.zeros(16, np.float32), cores=2)
+    assert "data_cache_clean_and_invalid belongs into the loop" in str(error)
+
+
+def test_two_cores_that_poll_each_other() -> None:
+    def kernel(z: asc.GlobalAddress) -> None:
+        other = 16 * (1 - asc.get_block_idx())
+        while window(z).get_value(other) == 0:
+            asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, window(z)[other:])
+
+    message = str(hang(kernel, np.zeros(32, np.float32), cores=2))
+    assert message.count("over and over") == 2
+
+
+def test_a_loop_that_polls_until_somebody_is_ready() -> None:
+    """Many reads, and then the word is there."""
+
+    def kernel(z: asc.GlobalAddress) -> None:
+        if asc.get_block_idx() == 0:
+            while window(z).get_value(0) == 0:
+                asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, window(z))
+        else:
+            for _ in range(60000):
+                local(A, 8).set_value(0, 1.0)
+            window(z).set_value(0, 1.0)
+
+    run = toy_run(kernel, np.zeros(16, np.float32), cores=2, checks="off")
+    assert len(items(run, "S", "get_value")) > 1024
