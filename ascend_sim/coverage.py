@@ -52,6 +52,10 @@ def unwritten(
     return result
 
 
+ONE = ("row ", "column ", "every ")
+"""How a text of `axis_text` begins that is about one thing: "row 3 was", "rows 3 to 4 were"."""
+
+
 def axis_text(ranges: NDArray[np.int64], shape: tuple[int, ...], size: int) -> str:
     """Say which part of a tensor byte ranges are, along its axes where they form a pattern.
 

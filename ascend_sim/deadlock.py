@@ -39,6 +39,7 @@ class Wait:
     item: Item
     text: str
     targets: list[Unit] = field(default_factory=list)
+    ahead: bool = False  # the set that is missing stands behind the wait in the program
 
     @property
     def unit(self) -> Unit:
@@ -130,11 +131,11 @@ def _hint(ring: list[Wait]) -> str:
         wait for wait in ring if wait.item.kind is Kind.WAIT_FLAG and wait.item.event is not None
     ]
     if len(flags) == len(ring) > 1:
-        event = flags[0].item.event
-        assert event is not None
+        missing = next((wait.item for wait in flags if wait.ahead), flags[0].item)
+        assert missing.event is not None
         return (
-            f". A flag that a loop waits for before it is set in the same loop needs one set before the loop, for "
-            f"instance set_flag({event.name}, {flags[0].item.event_id}), and one wait behind it"
+            f". A flag that a loop waits for before it is set in the same loop needs one set before the loop, here "
+            f"set_flag({missing.event.name}, {missing.event_id}), and one wait behind it"
         )
     return ""
 
@@ -231,7 +232,8 @@ class _Reader:
         if pending:
             behind = pending[0].pipe if pending[0].issue >= 0 else Pipe.S
             text += f"; the next set is at {self._at(pending[0])}, queued behind what waits"
-            return Wait(self._core, item, text, [(self._core.index, behind)])
+            later = pending[0].index > item.index
+            return Wait(self._core, item, text, [(self._core.index, behind)], later)
         near = self._nearest(item)
         if near is not None:
             text += f"; {near}"

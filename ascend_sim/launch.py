@@ -17,7 +17,7 @@ import isa
 from ascend_sim.arguments import as_pyasc_passes, bind_arguments
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
-from ascend_sim.coverage import axis_text, unwritten
+from ascend_sim.coverage import ONE, axis_text, unwritten
 from ascend_sim.errors import ConfigError, KernelError, host_error
 from ascend_sim.gm_order import conflicts
 from ascend_sim.lang import device
@@ -405,8 +405,8 @@ def _look_over(
         session.report(
             "COVERAGE",
             "output-not-written",
-            f"{name}: {where} were never written ({missing // size} of {address.length // size} elements). Check the "
-            f"number of blocks and how they split the work",
+            f"{name}: {where} {'was' if where.startswith(ONE) else 'were'} never written ({missing // size} of "
+            f"{address.length // size} elements). Check the number of blocks and how they split the work",
             0,
             tensor=f"{name}",
             byte_range=(int(ranges[0, 0]), int(ranges[-1, 1])),

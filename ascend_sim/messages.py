@@ -125,10 +125,12 @@ def _index(item: Item) -> int:
 
 def _cure(earlier: Pipe, later: Pipe, first_line: int, second_line: int) -> str:
     if earlier is later:
-        return (
-            f"instructions of pipe {later.name} overlap: put pipe_barrier(PIPE_{later.name}) between line {first_line} "
-            f"and line {second_line}"
+        between = (
+            f"between line {first_line} and line {second_line}"
+            if first_line != second_line
+            else f"behind line {first_line}, before it runs again"
         )
+        return f"instructions of pipe {later.name} overlap: put pipe_barrier(PIPE_{later.name}) {between}"
     event = f"{earlier.name}_{later.name}"
     return (
         f"nothing orders {earlier.name} before {later.name} here: set_flag({event}, id) after line {first_line}, "
@@ -184,7 +186,7 @@ def coherence(conflict: Conflict, names: tuple[str, str], sites: list[Site]) -> 
             f"{first.item.name} and {second.item.name} store into one line of the data cache, {where}: lines go back "
             f"whole, so what one of them stores may be overwritten by what the other one's cache found there"
         )
-        cure = f"give each core lines of {high - low} bytes of its own, or store through UB with data_copy_pad"
+        cure = "give each core whole lines of its own, or store through UB with data_copy_pad"
     lines = [told]
     for use, name in ((first, names[0]), (second, names[1])):
         lines.append(

@@ -25,7 +25,7 @@ from ascend_sim.errors import Finding, KernelError
 from ascend_sim.hazards import Order
 from ascend_sim.insert_sync import InsertSync
 from ascend_sim.lang.forms import clearer
-from ascend_sim.placement import task_ratio
+from ascend_sim.placement import KernelType, task_ratio
 from ascend_sim.soft_flags import SOFT, SoftSet
 from ascend_sim.trace import Cause, Item, Kind, Step
 from isa.access import contiguous
@@ -256,6 +256,7 @@ class Program:
 
     def on_end(self, core: Core, time: int) -> None:
         """Tell the session that the block is over."""
+        self._check_registers()
         self.session.block_done(self, core, time)
 
     # ---- items ------------------------------------------------------------------------------
@@ -549,6 +550,44 @@ class Program:
             "S",
         )
         return False
+
+    def skipped(self, name: str) -> None:
+        """Take a vector call on a cube core: in a mix kernel the vector cores do it, else nobody does."""
+        if self.session.kernel_type in (KernelType.AIC_ONLY, KernelType.MIX_AIC_1_0):
+            self.session.report(
+                "STATE",
+                "call-without-effect",
+                f"{name} does nothing on a cube core, and a kernel of type {self.session.kernel_type.name} has no "
+                f"vector core to do it. Launch it with kernel_type AIV_ONLY or a MIX type, or drop the call",
+                self.site(),
+                self.core.name,
+                "S",
+            )
+
+    def _check_registers(self) -> None:
+        """Report a setting that outlives the kernel and changes what the next one does."""
+        registers = self.registers
+        left = []
+        if registers.atomic_type is not None:
+            left.append(
+                (
+                    "STATE",
+                    "atomic-left-on",
+                    f"atomic {registers.atomic_operation} of {registers.atomic_type} is still on when the kernel ends: "
+                    f"stores of the next one accumulate, until a TPipe resets it. End with set_atomic_none()",
+                )
+            )
+        if registers.counter_mode:
+            left.append(
+                (
+                    "STATE",
+                    "counter-mode-left-on",
+                    "masks still count elements (set_mask_count) when the kernel ends: masks of the next one mean "
+                    "something else, until a TPipe resets it. End with set_mask_norm()",
+                )
+            )
+        for kind, code, message in left:
+            self.session.report(kind, code, message, 0, self.core.name, "S")
 
     def pipe_barrier(self, pipe: Pipe | None) -> None:
         """Queue a barrier of one pipe, or stop the scalar unit until all pipes are empty."""

@@ -14,6 +14,7 @@ import numpy as np
 from isa.cube_forms import (
     FIELD_MAX,
     Array,
+    LoadCall,
     Tensor,
     access_of,
     blocks,
@@ -303,7 +304,7 @@ def _bind_table(dst: Any, src: Any, count: Any, params: Any) -> Call:
         check(name, "src", source, src, pipe, hint)
         check(name, "dst", target, dst, pipe, hint)
         meaning = _widened if widens else record.meaning
-        call = Call(
+        call = LoadCall(  # whole bursts: behind a tail it takes what lies there
             record, pipe, (source,), (target,), meaning, payload=payload, cost=cost, extra=extra
         )
     if dropped:

@@ -95,7 +95,7 @@ class LoadCall(Call):
 
     def arrives(self, written: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which destination elements hold a value, from which source elements do (in the accesses' shapes)."""
-        return np.asarray(self.meaning(written)).reshape(self.writes[0].shape)
+        return np.asarray(self.meaning(written)).astype(bool).reshape(self.writes[0].shape)
 
 
 def stream_of(name: str) -> Any:

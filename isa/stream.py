@@ -79,6 +79,10 @@ class Stream(Protocol):
         """Take an instruction; the kernel's frame is `depth` frames above the record of the call site."""
         ...
 
+    def skipped(self, name: str) -> None:
+        """Take a vector call on a cube core, where it does nothing."""
+        ...
+
     def set_flag(self, event: HardEvent, event_id: int) -> None:
         """Queue a set in the event's first pipe."""
         ...
@@ -168,6 +172,9 @@ class EagerStream:
         self.issued.append(call)
         with np.errstate(all="ignore"):
             call.retire(self.memories, call.start(self.memories))
+
+    def skipped(self, name: str) -> None:
+        """Do nothing, as the call."""
 
     def set_flag(self, event: HardEvent, event_id: int) -> None:
         """Do nothing: every earlier instruction has completed."""

@@ -34,7 +34,10 @@ def check_core(name: str) -> Any:
             f"{name} was called outside a kernel: launch the kernel with kernel[blocks](…) or "
             f"ascend_sim.launch",
         )
-    return stream if stream.core_kind is CoreKind.AIV else None
+    if stream.core_kind is CoreKind.AIV:
+        return stream
+    stream.skipped(name)
+    return None
 
 
 def check_local(name: str, operand: str, tensor: Any, dtypes: tuple[DType, ...]) -> None:

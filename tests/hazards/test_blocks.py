@@ -242,7 +242,7 @@ def test_every_second_row() -> None:
     run = toy_run(
         rows_kernel(lambda _: list(range(0, ROWS, 2))), ramp(ROWS, COLUMNS), zeros(ROWS, COLUMNS)
     )
-    assert "every second row from row 1 were never written" in one(run).message
+    assert "every second row from row 1 was never written" in one(run).message
     row = 4 * COLUMNS
     assert run.coverage["z"] == [(i * row, (i + 1) * row) for i in range(1, ROWS, 2)]
 

@@ -114,3 +114,41 @@ def test_a_mistake_is_told_at_its_line() -> None:
     finding = caught.value.finding
     assert (finding.kind, Path(finding.file).name) == ("ALIGNMENT", Path(__file__).name)
     assert finding.core == "core0.aic"
+
+
+@pytest.mark.parametrize("columns", [24, 40])
+def test_a_bias_shorter_than_the_bursts_into_the_bias_table(columns: int) -> None:
+    """A copy to BT moves 64 bytes at least: what it takes along behind the bias harms nobody, unless mmad uses it."""
+
+    def kernel(bias: asc.GlobalAddress, z: asc.GlobalAddress, length: int) -> None:
+        gm, out = asc.GlobalTensor(), asc.GlobalTensor()
+        gm.set_global_buffer(bias)
+        out.set_global_buffer(z)
+        c1 = asc.LocalTensor(asc.float32, asc.TPosition.C1, 0, 64)
+        c2 = asc.LocalTensor(asc.float32, asc.TPosition.C2, 0, 64)
+        a1 = asc.LocalTensor(asc.float16, asc.TPosition.A1, 4096, 64 * 16)
+        a2 = asc.LocalTensor(asc.float16, asc.TPosition.A2, 0, 256)
+        b2 = asc.LocalTensor(asc.float16, asc.TPosition.B2, 0, 64 * 16)
+        co1 = asc.LocalTensor(asc.float32, asc.TPosition.CO1, 0, 64 * 16)
+        asc.data_copy(c1, gm, length)
+        asc.init_const_value(a1, asc.InitConstValueParams(1, 64, 0, 0))
+        _sync(FLAG.MTE2_MTE1)
+        asc.load_data(a2, a1, asc.LoadData2DParams(0, 1, 1))
+        asc.load_data(b2, a1, asc.LoadData2DParams(0, 4, 1))
+        asc.data_copy(c2, c1, asc.DataCopyParams(1, -(-length * 4 // 64)))
+        _sync(FLAG.MTE1_M)
+        asc.mmad(co1, a2, b2, c2, asc.MmadParams(16, columns, 16))
+        _sync(FLAG.M_FIX)
+        asc.fixpipe(
+            out, co1, asc.FixpipeParamsV220(columns, 16, 16, columns),
+            asc.FixpipeConfig.cfg_row_major(),
+        )  # fmt: skip
+
+    z = np.zeros((16, columns), np.float32)
+    bias = np.arange(64, dtype=np.float32)
+    run = sim.launch(kernel, bias, z, columns, kernel_type="AIC_ONLY")
+    assert run.findings == []
+    assert np.array_equal(run.outputs["z"], np.broadcast_to(bias[:columns], z.shape))
+    short = sim.launch(kernel, bias, z, columns - 8, kernel_type="AIC_ONLY")
+    assert [finding.code for finding in short.findings] == ["uninitialised-read"]
+    assert short.findings[0].message.startswith("mmad reads")

@@ -215,7 +215,7 @@ def test_a_loop_that_waits_before_it_sets() -> None:
     error = hang(kernel, checks="off", kernel_type="AIC_ONLY")
     message = str(error)
     assert ring_of(error) == ["core0.aic.M", "core0.aic.MTE1", "core0.aic.M"]
-    assert "needs one set before the loop" in message
+    assert "needs one set before the loop, here set_flag(M_MTE1, 3)" in message  # not MTE1_M
     assert error.finding.line == line_of(kernel, "# here")
     assert "this is wait number 1, the flag was set 0 times" in message
     place = f"tests/machine/test_deadlock.py:{line_of(kernel, '# set')}"

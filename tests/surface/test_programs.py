@@ -76,6 +76,32 @@ def test_under_plain_python_one_line_at_the_top_is_enough(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (0, "ascend_sim.asc\n"), done.stderr
 
 
+def test_under_plain_python_findings_are_told_once(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import ascend_sim.pyasc\n"
+        "import asc\n"
+        "@asc.jit\n"
+        "def kernel():\n"
+        "    asc.set_flag(asc.HardEvent.MTE2_V, 3)\n"
+        "for _ in range(2):\n"
+        "    kernel[1]()\n",
+        encoding="utf-8",
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(ascend_sim.__file__).resolve().parent.parent),
+    }
+    plain = [sys.executable, "program.py"]
+    ours = [sys.executable, "-m", "ascend_sim", "run", "program.py", "-q", "--out", "run"]
+    for command, code in ((plain, 0), (ours, 2)):
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+        )
+        assert done.returncode == code, done.stderr
+        assert done.stderr.count("FLAG_BALANCE flag-left-set at ") == 1, done.stderr
+
+
 def test_the_name_asc_means_what_it_meant_before_again() -> None:
     before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "asc"}
     with standing_in():

@@ -1,0 +1,66 @@
+"""What a kernel leaves on in the core for the next one, and calls that no core of the kernel does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ascend_sim import asc
+from tests.machine.kit import local, toy_run
+
+
+def codes(kernel: Callable[[], None], **options: object) -> list[str]:
+    return [f"{f.kind} {f.code}" for f in toy_run(kernel, **options).findings]
+
+
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        (lambda: asc.set_atomic_add(asc.float32), "STATE atomic-left-on"),
+        (lambda: asc.set_atomic_max(asc.float16), "STATE atomic-left-on"),
+        (asc.set_mask_count, "STATE counter-mode-left-on"),
+    ],
+)
+def test_a_setting_that_outlives_the_kernel(setting: Callable[[], None], code: str) -> None:
+    def left() -> None:
+        setting()
+
+    def taken_back() -> None:
+        setting()
+        asc.set_atomic_none()
+        asc.set_mask_norm()
+
+    def reset() -> None:
+        setting()
+        asc.TPipe()
+
+    assert codes(left) == [code]
+    assert codes(taken_back) == []
+    assert codes(reset) == []
+
+
+def test_a_vector_call_where_no_vector_core_runs() -> None:
+    def kernel() -> None:
+        asc.duplicate(local(0, 64), 1.0, 64)
+
+    assert codes(kernel, kernel_type="AIC_ONLY") == ["STATE call-without-effect"]
+    assert codes(kernel, kernel_type="MIX_AIC_1_0") == ["STATE call-without-effect"]
+    assert codes(kernel, kernel_type="MIX_AIC_1_2") == []  # its vector cores do it
+    assert codes(kernel, kernel_type="AIV_ONLY") == []
+
+
+def test_a_barrier_within_one_line_of_a_loop() -> None:
+    def kernel(x: asc.GlobalAddress) -> None:
+        gm = asc.GlobalTensor()
+        gm.set_global_buffer(x)
+        for part in range(2):
+            asc.data_copy(local(0, 64), gm[64 * part :], 64)
+
+    (finding,) = toy_run(kernel, np.zeros(128, np.float32)).findings
+    assert finding.code == "race-waw"
+    line = finding.line
+    assert (
+        f"put pipe_barrier(PIPE_MTE2) behind line {line}, before it runs again" in finding.message
+    )
