@@ -68,6 +68,7 @@ def launch(
     names: list[str] | None = None,
     name: str | None = None,
     outputs: list[str] | None = None,
+    memset: list[str] | None = None,
     overflow: str | None = None,
     shuffle: int | None = None,
 ) -> Run:
@@ -79,7 +80,8 @@ def launch(
     or "off"; `l2` "cold" or "warm" at the launch; `auto_sync` None for what the kernel's jit says (off without one);
     `kernel_type` which cores a block starts (a vector core where None and the jit says nothing); `physical_cores` how
     many there are (the chip's where None); `names` and `name` what messages call arguments and kernel; `outputs` the
-    arguments that the caller itself looks over for unwritten places; `overflow` "inf_nan", or "saturate" for the
+    arguments that the caller itself looks over for unwritten places; `memset` the arguments (outputs, workspace) that
+    the launch sets to zero first, at no time here, as a library does for a kernel that asks for it; `overflow` "inf_nan", or "saturate" for the
     largest value and 0 where a conversion to float16 or bfloat16 gives an infinity or NaN. `shuffle` is a seed that
     scrambles the order of simultaneous events, which changes nothing.
 
@@ -108,6 +110,7 @@ def launch(
     _check_cores(physical_cores)
     parameters = names or _parameter_names(function, len(args))
     arguments, addresses, arrays = bind_arguments(args, parameters)
+    _set_to_zero(memset or [], addresses)
     for listener in on_launch:
         listener(kernel, args, int(cores))
     asked = Asked(
@@ -194,7 +197,7 @@ def launch(
     try:
         session.run(asked.body)
         if checks != "off":
-            coverage |= _look_over(session, addresses, outputs)
+            coverage |= _look_over(session, addresses, [*(outputs or []), *(memset or [])])
         return finished()
     except KernelError as error:
         if session.log.cycles == 0:
@@ -383,8 +386,19 @@ def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     return names + [f"argument{position}" for position in range(len(names), count)]
 
 
+def _set_to_zero(names: list[str], addresses: dict[str, GlobalAddress]) -> None:
+    for name in names:
+        if name not in addresses:
+            raise host_error(
+                "memset",
+                f"memset names {name}, which is no tensor argument{nearest(name, list(addresses))}",
+            )
+        address = addresses[name]
+        address.buffer.data[address.offset : address.offset + address.length] = 0
+
+
 def _look_over(
-    session: Session, addresses: dict[str, GlobalAddress], outputs: list[str] | None
+    session: Session, addresses: dict[str, GlobalAddress], looked_over: list[str]
 ) -> dict[str, list[tuple[int, int]]]:
     """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
     for conflict in conflicts(session.gm_uses):
@@ -393,11 +407,7 @@ def _look_over(
     read = {use[1].buffer.index for use in session.gm_uses if not use[2]}
     for name, ranges in gaps.items():
         address = addresses[name]
-        if (
-            not len(ranges)
-            or address.buffer.index in read
-            or (outputs is not None and name in outputs)
-        ):
+        if not len(ranges) or address.buffer.index in read or name in looked_over:
             continue  # a tensor that is also read is no plain output: the rest may be meant to stay
         size = address.dtype.size
         missing = int((ranges[:, 1] - ranges[:, 0]).sum())

@@ -219,6 +219,25 @@ def test_an_error_of_the_kernels_own_python_comes_through() -> None:
         toy_run(kernel)
 
 
+def test_memset_sets_outputs_to_zero_first() -> None:
+    """What the kernel leaves out stays zero, and atomic additions start from it."""
+
+    def kernel(z: Any) -> None:
+        asc.duplicate(local(0, 8), 3.0, 8)
+        asc.set_flag(asc.HardEvent.V_MTE3, 0)
+        asc.wait_flag(asc.HardEvent.V_MTE3, 0)
+        asc.set_atomic_add(asc.float32)
+        asc.data_copy(window(z), local(0, 8), 8)
+        asc.set_atomic_none()
+
+    z = np.full(24, 7, np.float32)
+    run = toy_run(kernel, z[8:], names=["z"], memset=["z"])
+    assert z.tolist() == [7.0] * 8 + [3.0] * 8 + [0.0] * 8
+    assert run.findings == []
+    with pytest.raises(HostError, match="memset names y, which is no tensor argument"):
+        toy_run(kernel, z, names=["z"], memset=["y"])
+
+
 class Kept:
     """Something that a kernel holds."""
 
