@@ -75,15 +75,16 @@ def launch(
     """Run a kernel on `cores` blocks and return what happened.
 
     numpy arrays (torch tensors where torch is installed) are tensors in GM and are written in place; numbers are
-    scalars. `chip` is a name or a path, ascend910b1 where None. `numerics` "on", "exact" (matrix products in a fixed
-    order of additions, see `isa.cube`) or "off" (time only); `checks` "collect", "error" (raise at the first finding)
-    or "off"; `l2` "cold" or "warm" at the launch; `auto_sync` None for what the kernel's jit says (off without one);
-    `kernel_type` which cores a block starts (a vector core where None and the jit says nothing); `physical_cores` how
-    many there are (the chip's where None); `names` and `name` what messages call arguments and kernel; `outputs` the
-    arguments that the caller itself looks over for unwritten places; `memset` the arguments (outputs, workspace) that
-    the launch sets to zero first, at no time here, as a library does for a kernel that asks for it; `overflow` "inf_nan", or "saturate" for the
-    largest value and 0 where a conversion to float16 or bfloat16 gives an infinity or NaN. `shuffle` is a seed that
-    scrambles the order of simultaneous events, which changes nothing.
+    scalars. `chip` is a name or a path, ascend910b1 where None. `numerics` "on", "exact" (matrix products in a
+    fixed order of additions, see `isa.cube`) or "off" (time only); `checks` "collect", "error" (raise at the first
+    finding) or "off"; `l2` "cold" or "warm" at the launch; `auto_sync` None for what the kernel's jit says (off
+    without one); `kernel_type` which cores a block starts (a vector core where None and the jit says nothing);
+    `physical_cores` how many there are (the chip's where None); `names` and `name` what messages call arguments and
+    kernel; `outputs` the arguments that the caller itself looks over for unwritten places; `memset` the arguments
+    (outputs, workspace) that the launch sets to zero first, at no time here, as a library does for a kernel that
+    asks for it; `overflow` "inf_nan", or "saturate" for the largest value and 0 where a conversion to float16 or
+    bfloat16 gives an infinity or NaN. `shuffle` is a seed that scrambles the order of simultaneous events, which
+    changes nothing.
 
     Raises HostError for bad arguments, ConfigError for a bad option or chip, KernelError for a kernel that
     cannot go on (with `.finding` and `.run`, the state so far), and whatever the kernel's own Python raises.
