@@ -112,7 +112,20 @@ class GlobalMemory:
     # ---- transfers --------------------------------------------------------------------------
 
     def request(self, port: Port, item: Any, access: Access) -> None:
-        """Take a transfer that an MTE pipe starts now; `item.spent` tells of it from here on."""
+        """Take a transfer that an MTE pipe starts now; `item.spent` tells of it from its first byte on."""
+        if port.current is None:
+            self._begin(port, item, access)
+        else:
+            port.queue.append((item, access))
+
+    def _begin(self, port: Port, item: Any, access: Access) -> None:
+        """Let an item's bytes follow those before it; what L2 holds counts from here on."""
+        port.current = item
+        item.spent = transfer = self._transfer(port, item, access)
+        transfer.began = self.agenda.now
+        self._move(port, transfer.kind, transfer.size)
+
+    def _transfer(self, port: Port, item: Any, access: Access) -> Transfer:
         bypass = item.call.cache_mode is _BYPASS
         if bypass:
             hit, miss, back = 0, _sector_bytes(access, self.l2.sector), 0
@@ -131,17 +144,7 @@ class GlobalMemory:
             transfer.alone = hit / limit + miss / min(limit, window)
         else:
             transfer = Transfer(hit, HIT, self.latency_hit, moved / limit)
-        item.spent = transfer
-        if port.current is None:
-            self._begin(port, item)
-        else:
-            port.queue.append(item)
-
-    def _begin(self, port: Port, item: Any) -> None:
-        port.current = item
-        transfer = item.spent
-        transfer.began = self.agenda.now
-        self._move(port, transfer.kind, transfer.size)
+        return transfer
 
     def _through(self, port: Port) -> None:
         """End what a port moves at its own rate, if that is still due now."""
@@ -158,7 +161,7 @@ class GlobalMemory:
             self._move(port, transfer.rest_kind, size)
             return
         if port.queue:
-            self._begin(port, port.queue.popleft())
+            self._begin(port, *port.queue.popleft())
         else:
             port.current = None
             self._turn(port, None, 0)

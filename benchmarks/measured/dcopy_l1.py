@@ -35,6 +35,6 @@ def simulate(record: Record) -> dict:
         x,
         record=record,
         cores=record.cores,
-        kernel_type="aic_only",
+        kernel_type="AIC_ONLY",
     )
     return times(run)

@@ -1,0 +1,26 @@
+"""C = A Bᵀ over 8192 x 8192 x 8192 halfs: from small base blocks on one core to unit flags on 24."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ascend_sim.accuracy import Record
+
+from ._matmul import Plan, grid, run_part
+
+STEP = {"norm": (1, 1), "MDL": (2, 2)}
+"""Base blocks in a packet where the record does not say: a depth of 4 is two packets of two."""
+TILES = {1: 4, 24: 6}
+"""Base blocks of C of each core that are simulated, by cores; the rest is in proportion."""
+
+
+def simulate(record: Record) -> dict:
+    params = record.params
+    size = record.shape["M"], record.shape["N"], record.shape["K"]
+    step = STEP[params["template"]]
+    if "stepKa" in params:
+        step = params["stepKa"], params["depthB1"] // 2
+    plan = Plan(size, tuple(params["base_mnk"]), step, unit_flag=bool(params.get("unit_flag")))
+    halves = 2 if "l2_split" in params else 1
+    tiles = grid(plan, tuple(params["core_grid"]), halves=halves)
+    return run_part(record, plan, tiles, np.float16, np.float16, TILES[record.cores])
