@@ -21,6 +21,6 @@ def simulate(record: Record) -> dict:
     if "stepKa" in params:
         step = params["stepKa"], params["depthB1"] // 2
     plan = Plan(size, tuple(params["base_mnk"]), step, unit_flag=bool(params.get("unit_flag")))
-    halves = 2 if "l2_split" in params else 1
-    tiles = grid(plan, tuple(params["core_grid"]), halves=halves)
+    parts = 2 if "l2_split" in params else 1
+    tiles = grid(plan, tuple(params["core_grid"]), parts=parts)
     return run_part(record, plan, tiles, np.float16, np.float16, TILES[record.cores])

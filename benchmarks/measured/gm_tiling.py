@@ -1,0 +1,23 @@
+"""C = A B of 4096 x 5120 x 4096: larger base blocks, more cores, larger packets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ascend_sim.accuracy import Record
+
+from ._matmul import GUIDE, Plan, grid, run_part
+
+GRIDS = {4: (2, 2), 20: (4, 5)}
+PARTS = {64: 32, 128: 8}
+"""Base blocks of C of each core that are simulated, by their rows; the rest is in proportion."""
+
+
+def simulate(record: Record) -> dict:
+    params = record.params
+    size = record.shape["M"], record.shape["N"], record.shape["K"]
+    base = tuple(params["base_mnk"])
+    step = (4, 4) if params["template"] == "MDL" else (1, 1)
+    plan = Plan(size, base, step, stored_b="KN")
+    tiles = grid(plan, GRIDS[record.cores])
+    return run_part(record, plan, tiles, np.float16, np.float32, PARTS[base[0]], **GUIDE)
