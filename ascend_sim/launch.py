@@ -209,6 +209,12 @@ def launch(
         error.args = (error.args[0], error.finding, error.run)
         raise error.with_traceback(_kernel_frames(error)) from None
     except Exception as error:
+        kept = [name for name, one in addresses.items() if not one.buffer.data.flags.writeable]
+        if kept and isinstance(error, ValueError) and "read-only" in str(error):
+            raise host_error(
+                "argument-read-only",
+                f"{label} writes into an array that numpy holds read-only ({', '.join(kept)}): pass a copy",
+            ) from None
         raise error.with_traceback(_kernel_frames(error))  # noqa: B904  the kernel's own, on its own lines
     finally:
         session.close()

@@ -13,6 +13,7 @@ from typing import Any
 from isa.address import GlobalAddress, GmBuffer, whole
 from isa.arguments import is_whole
 from isa.faults import fault
+from isa.no_values import NoValues
 from isa.types import (
     POSITION_SPACE,
     CacheMode,
@@ -66,7 +67,7 @@ def _start_stop(index: Any, size: int, name: str) -> tuple[int, int | None]:
     return start, stop
 
 
-class GlobalTensor:
+class GlobalTensor(NoValues):
     """A window on GM. `set_global_buffer` binds it to an address; element type and limits come from there."""
 
     __slots__ = (
@@ -242,7 +243,7 @@ class Owner:
         self.label = label
 
 
-class LocalTensor:
+class LocalTensor(NoValues):
     """A window on an on-chip memory: `addr` and `length` in bytes.
 
     `LocalTensor(dtype, pos, addr, tile_size)` makes one directly, `tile_size` in elements; queues and buffers

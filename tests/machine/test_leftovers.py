@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ascend_sim import asc
+from ascend_sim.errors import HostError, OperandError
 from tests.machine.kit import local, toy_run
 
 
@@ -64,3 +65,38 @@ def test_a_barrier_within_one_line_of_a_loop() -> None:
     assert (
         f"put pipe_barrier(PIPE_MTE2) behind line {line}, before it runs again" in finding.message
     )
+
+
+@pytest.mark.parametrize(
+    ("use", "code", "cure"),
+    [
+        (lambda t: t[0] > 0, "tensor-as-number", "get_value"),
+        (lambda t: t + t, "tensor-as-number", "an instruction"),
+        (lambda t: 2.0 * t, "tensor-as-number", "an instruction"),
+        (lambda t: t.__setitem__(0, 1.0), "tensor-assignment", "set_value"),
+    ],
+)
+def test_a_tensor_is_no_number(use: Callable[[object], object], code: str, cure: str) -> None:
+    def kernel() -> None:
+        use(local(0, 64))
+
+    with pytest.raises(OperandError, match=cure) as caught:
+        toy_run(kernel)
+    assert caught.value.finding.code == code
+
+
+def test_a_store_into_an_array_that_is_read_only() -> None:
+    def kernel(z: asc.GlobalAddress) -> None:
+        gm = asc.GlobalTensor()
+        gm.set_global_buffer(z)
+        asc.duplicate(local(0, 64), 1.0, 64)
+        asc.pipe_barrier(asc.PipeID.PIPE_ALL)
+        asc.data_copy(gm, local(0, 64), 64)
+
+    z = np.zeros(64, np.float32)
+    z.flags.writeable = False
+    with pytest.raises(
+        HostError,
+        match="kernel writes into an array that numpy holds read-only \\(z\\): pass a copy",
+    ):
+        toy_run(kernel, z)
