@@ -176,8 +176,10 @@ class Recording:
                 version, recording = pickle.load(stream)
         except OSError as error:
             raise ConfigError(f"cannot read the recording {path}: {error.strerror}") from error
-        except Exception as error:
-            raise ConfigError(f"{path} is no recording: {error}") from error
+        except Exception as error:  # what pickle and the classes' own code raise
+            raise ConfigError(
+                f"{path} is no recording, or one of another version of the simulator ({error}): record again"
+            ) from error
         if version != FORMAT or not isinstance(recording, Recording):
             raise ConfigError(
                 f"{path} is a recording of version {version}, this simulator has version {FORMAT}: record again"

@@ -53,6 +53,8 @@ def load_npz(
             pass
         with np.load(Path(path), allow_pickle=False) as file:
             return {name: file[name] for name in _expected(path, file.files, names, optional)}
+    except FileNotFoundError:
+        raise ConfigError(f"no such file: {path}") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ConfigError(
             f"{path}: cannot be read as a .npz file ({error}); make one with numpy.savez"

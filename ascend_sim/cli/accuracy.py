@@ -38,7 +38,7 @@ def show_accuracy(cases: Path | None, family: str | None, *, as_json: bool) -> i
 
 
 def _print(result: Mapping[str, Any]) -> None:
-    console = Console()
+    console = Console(markup=False, emoji=False)
     console.print(_records(result["records"]))
     if result["pairs"]:
         console.print(_pairs(result["pairs"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,7 +80,7 @@ def report(
         if as_json:
             write_json(run.summary, sys.stdout)
         else:
-            print_summary(run.summary, Console(), folder)
+            print_summary(run.summary, Console(markup=False, emoji=False), folder)
         return 0
 
     _exit(work)
@@ -124,15 +125,22 @@ def _explain_code(code: str, *, as_json: bool) -> int:
     known = finding_codes()
     kinds = [kind for kind, name in known if name == code]
     if not kinds:
-        names = sorted({name for _, name in known})
         raise ConfigError(
-            f"no finding has the code {code!r}{nearest(code, names)}; docs/checks.md lists them all"
+            f"no finding has the code {code!r}{_codes_like(code, known)} (docs/checks.md lists them all)"
         )
     for kind in kinds:
         text = [f"{kind} {code}: {MEANING[kind]} (exit code {EXIT_CODE[kind]})."]
         text += [" ".join(message.split()) for message in known[kind, code]]
         _show({"kind": kind, "code": code, "text": text}, as_json=as_json)
     return 0
+
+
+def _codes_like(word: str, known: Iterable[tuple[str, str]]) -> str:
+    """Name the codes of a kind for the kind's own name, else the nearest code."""
+    of_kind = sorted(name for kind, name in known if kind == word.upper().replace("-", "_"))
+    if of_kind:
+        return f"; the codes of that kind are {', '.join(of_kind)}"
+    return nearest(word, sorted({name for _, name in known}))
 
 
 def _show(found: dict[str, Any], *, as_json: bool) -> None:
@@ -144,12 +152,12 @@ def _show(found: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         write_json(found, sys.stdout)
         return
-    console = Console()
+    console = Console(markup=False, emoji=False)
     for sentence in found["text"]:
         console.print(Text(sentence))
 
 
-@app.command()
+@app.command(short_help="Show where two runs differ; a gate for CI.")
 def diff(
     before: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
     after: Annotated[Path, typer.Argument(metavar="B", help="The one to compare with it.")],
@@ -180,7 +188,7 @@ def diff(
         elif as_markdown:
             print(markdown(found))
         else:
-            print_diff(found, Console())
+            print_diff(found, Console(markup=False, emoji=False))
         failed = [text for gate in gates if (text := broken(found, gate))]
         for text in failed:
             print(f"ascend-sim: the gate failed: {text}", file=sys.stderr)
@@ -189,7 +197,11 @@ def diff(
     _exit(work)
 
 
-@app.command(name="what-if", cls=TargetCommand)
+@app.command(
+    name="what-if",
+    cls=TargetCommand,
+    short_help="Simulate again with a resource ideal: what would help?",
+)
 def what_if(
     ctx: typer.Context,
     target: Annotated[
@@ -254,7 +266,7 @@ def what_if(
         if as_json:
             write_json(found, sys.stdout)
         else:
-            print_what_if(found, Console())
+            print_what_if(found, Console(markup=False, emoji=False))
         return 0
 
     _exit(work)

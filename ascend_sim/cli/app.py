@@ -38,7 +38,7 @@ class Commands(TyperGroup):
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except _UsageError as error:
-            code = _usage(error)
+            code = _usage(error) if args or sys.argv[1:] else _help(error)
         except typer.Abort:
             code = 1
         if standalone_mode:
@@ -51,6 +51,12 @@ class Commands(TyperGroup):
         if name not in known and not name.startswith("-"):
             ctx.fail(f"no command {name!r}{nearest(name, known)} (there are: {', '.join(known)})")
         return super().resolve_command(ctx, args)
+
+
+def _help(error: Exception) -> int:
+    """Print the help for a command line without a word: a usage error as well, but no message is needed."""
+    print(str(error), file=sys.stderr)
+    return 1
 
 
 def _usage(error: Exception) -> int:
@@ -145,7 +151,9 @@ ChipOption = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="A tiling constant of the operator; repeatable."
+        "--set",
+        metavar="NAME=VALUE",
+        help="A tiling constant of the operator, or a file's constant in capitals; repeatable.",
     ),
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the data.")]
@@ -185,7 +193,9 @@ KernelOption = Annotated[
 ]
 
 
-@app.command(cls=TargetCommand)
+@app.command(
+    cls=TargetCommand, short_help="Simulate an operator or a Python file; print and save it all."
+)
 def run(
     ctx: typer.Context,
     target: Target,
@@ -260,7 +270,7 @@ def run(
     _exit(work)
 
 
-@app.command(cls=TargetCommand)
+@app.command(cls=TargetCommand, short_help="Run all checks and print what they find.")
 def check(
     ctx: typer.Context,
     target: Target,
@@ -302,7 +312,9 @@ def check(
     _exit(work)
 
 
-@app.command(cls=TargetCommand)
+@app.command(
+    cls=TargetCommand, short_help="Translate a kernel to AscendC C++ with pyasc's front end."
+)
 def export(
     ctx: typer.Context,
     target: Annotated[
@@ -363,7 +375,7 @@ def chips(
     _exit(lambda: show_chips() if name is None else show_chip(name))
 
 
-@app.command()
+@app.command(short_help="List the instructions, or show one and its price.")
 def instructions(
     name: Annotated[
         str | None,
@@ -398,7 +410,7 @@ def ops(
     _exit(lambda: show_operators() if name is None else show_operator(name))
 
 
-@app.command()
+@app.command(short_help="Check a chip's YAML file.")
 def validate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The YAML file of a chip.")],
 ) -> None:
@@ -408,7 +420,7 @@ def validate(
     _exit(lambda: validate_chip(file))
 
 
-@app.command()
+@app.command(short_help="Compare simulated with published times of the hardware.")
 def accuracy(
     cases: Annotated[
         Path | None,

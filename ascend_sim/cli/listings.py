@@ -26,7 +26,7 @@ def show_chips() -> int:
             f"{chip.memories.UB.bytes // 1024} KiB", f"{chip.l2.bytes // 1024**2} MiB",
             f"{chip.hbm.gbps:g} GB/s",
         )  # fmt: skip
-    Console().print(rows)
+    Console(markup=False, emoji=False).print(rows)
     return 0
 
 
@@ -37,7 +37,7 @@ def show_chip(name: str) -> int:
     rows = table("Key", "Value", "Trust", "Source")
     for price in _numbers(chip):
         rows.add_row(price.key, price.value, price.confidence, price.source)
-    Console().print(rows)
+    Console(markup=False, emoji=False).print(rows)
     say("Trust: H high, M medium, L low")
     return 0
 
@@ -83,13 +83,13 @@ def show_operator(name: str) -> int:
         rows.add_row(f"--{option.name} {option.metavar}", option.default, option.meaning)
     for constant in spec.constants:
         rows.add_row(f"--set {constant.name}=N", str(constant.default), constant.meaning)
-    Console().print(rows)
+    Console(markup=False, emoji=False).print(rows)
     return 0
 
 
 def say(text: str) -> None:
     """Print a line as it is."""
-    Console().print(text, markup=False, highlight=False)
+    Console(markup=False, emoji=False).print(text, highlight=False)
 
 
 def table(*columns: str, right: Any = ()) -> Table:

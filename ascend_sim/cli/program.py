@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import enum
 import importlib
 import random
 import runpy
@@ -20,7 +21,7 @@ from ascend_sim.chip_file import nearest
 from ascend_sim.cli.outcome import OtherRun, Outcome
 from ascend_sim.cli.request import Request
 from ascend_sim.config import load_chip
-from ascend_sim.errors import AscendSimError, ConfigError
+from ascend_sim.errors import AscendSimError, ConfigError, KernelError
 from ascend_sim.lang.device import Device, exchange
 from ascend_sim.stand_in import standing_in
 
@@ -276,15 +277,31 @@ def _as_main(path: Path, arguments: list[str]) -> Iterator[None]:
 
 def describe(error: BaseException) -> str:
     """Return an error for people: the simulator's message, or the user's own lines of a traceback."""
-    if isinstance(error, (AscendSimError, ProgramExit)):
+    if isinstance(error, ProgramExit):
         return str(error)
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if _of_the_user(frame.filename)
     ]
+    if isinstance(error, AscendSimError):
+        placed = isinstance(error, KernelError) and error.finding.file
+        return (
+            f"{error}\n  at {frames[-1].filename}:{frames[-1].lineno}"
+            if frames and not placed
+            else str(error)
+        )
     lines = ["the program raised an exception:\n"] if frames else []
     lines += traceback.format_list(frames)
     lines += traceback.format_exception_only(type(error), error)
-    return "".join(lines).rstrip("\n")
+    if isinstance(error, SyntaxError) and not frames:
+        lines.insert(0, "the program is no valid Python:\n")
+    return "".join(lines).rstrip("\n") + _member_like(error)
+
+
+def _member_like(error: BaseException) -> str:
+    """Name the member of an enumeration that a misspelt one looks like: asc.HardEvent.MTE2_V and its kin."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, enum.EnumMeta):
+        return f"; asc.{error.obj.__name__} has no such member{nearest(str(error.name), error.obj.__members__)}"
+    return ""
 
 
 def _of_the_user(file: str) -> bool:
@@ -301,6 +318,7 @@ def _of_the_user(file: str) -> bool:
         Path(simpy.__file__).parent,
     ]
     path = Path(file).resolve()
-    return path != Path(runpy.__file__).resolve() and not any(
+    launchers = (Path(runpy.__file__).resolve(), Path(enum.__file__).resolve())
+    return path not in launchers and not any(
         path.is_relative_to(package.resolve()) for package in packages
     )

@@ -78,7 +78,7 @@ def report(outcome: Outcome, *, out: Path | None, as_json: bool, quiet: bool) ->
         if as_json:
             write_json(outcome.run.summary, sys.stdout)
         elif not quiet:
-            print_summary(outcome.run.summary, Console(), folder)
+            print_summary(outcome.run.summary, Console(markup=False, emoji=False), folder)
     shown = outcome.run is not None and not (as_json or quiet)
     _print_error(outcome, shown=shown)
     if quiet or as_json:
@@ -92,7 +92,7 @@ def report_check(outcome: Outcome) -> int:
     run = outcome.run
     if run is not None:
         findings = run.summary["findings"]
-        print_findings(findings, Console())
+        print_findings(findings, Console(markup=False, emoji=False))
         if not findings and outcome.error is None:
             print(f"{run.op}: no findings in {sum(len(c.items) for c in run.log.cores):,} items")
     _print_error(outcome, shown=run is not None)
@@ -107,7 +107,7 @@ def _print_error(outcome: Outcome, *, shown: bool) -> None:
         return
     if isinstance(error, KernelError):
         if not shown:
-            complain(str(error))
+            complain(describe(error))
         elif outcome.run is not None:
             complain(
                 f"stopped at cycle {outcome.run.cycles:,} by the {error.finding.kind} finding above"

@@ -49,7 +49,7 @@ SchedulerOption = Annotated[
 ]
 
 
-@app.command(cls=TargetCommand)
+@app.command(cls=TargetCommand, short_help="Simulate every combination of values.")
 def sweep(
     ctx: typer.Context,
     target: Target,
@@ -115,14 +115,16 @@ def sweep(
             rows = [{k: v for k, v in row.items() if k != "seconds"} for row in result.rows]
             write_json({"folder": str(result.folder), "rows": rows}, sys.stdout)
         elif not quiet:
-            print_sweep(result, Console())
+            print_sweep(result, Console(markup=False, emoji=False))
             print(f"Files: {result.folder}: {', '.join(files)}")
         return 0 if result.best() is not None else 1
 
     _exit(work)
 
 
-@app.command(cls=TargetCommand)
+@app.command(
+    cls=TargetCommand, short_help="Search a space for the best values, and say why they win."
+)
 def tune(
     ctx: typer.Context,
     target: Target,
@@ -219,7 +221,7 @@ def tune(
                 sys.stdout,
             )
         elif not quiet:
-            print_tuned(tuned, comparisons, Console())
+            print_tuned(tuned, comparisons, Console(markup=False, emoji=False))
             print(f"Files: {result.folder}: {', '.join(files)}")
         return 0 if tuned.best is not None else 1
 

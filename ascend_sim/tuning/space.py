@@ -22,6 +22,7 @@ Value = int | float | str
 Point = dict[str, Value]
 
 _POWERS = re.compile(r"(\d+)\^(\d+)\.\.(\d+)\^(\d+)")
+_NUMBER_AND_COLON = re.compile(r"-?\d+:")
 _RANGE = re.compile(r"(-?\d+):(-?\d+)(?::(-?\d+))?")
 
 
@@ -119,6 +120,10 @@ def _part(name: str, part: str) -> list[Value]:
         return _counted(name, part, *counted.groups())
     if ".." in part or "^" in part:
         raise ConfigError(f"{name}: cannot read {part!r}; powers are written 2^8..2^12")
+    if _NUMBER_AND_COLON.match(part):
+        raise ConfigError(
+            f"{name}: cannot read {part!r}; a range is written first:last or first:last:step, in whole numbers"
+        )
     return [number(part)]
 
 

@@ -181,7 +181,8 @@ def _cell(row: Mapping[str, Any] | None, low: float, high: float) -> Text:
 def _print_failures(rows: Sequence[Mapping[str, Any]], space: Space, console: Console) -> None:
     counts = Counter(row["status"] for row in rows)
     told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    console.print(f"{len(rows)} points: {told}", soft_wrap=True)
+    what = "point" if len(rows) == 1 else "points"
+    console.print(f"{len(rows)} {what}: {told}", soft_wrap=True)
     for status in counts:
         if status != "ok":
             first = next(row for row in rows if row["status"] == status)

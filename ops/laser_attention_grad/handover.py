@@ -180,8 +180,8 @@ def _text(figures: dict[str, Any], plan: Plan) -> list[str]:
         lines.insert(4, f"({len(rounds) - len(shown)} rounds between are in summary.json)")
     lost, blocks = figures["lost_share"], figures["blocks_per_core"]
     lines.append(
-        f"with nothing left to do for {lost['aic']:.0%} of the cube cores' and {lost['aiv']:.0%} of the vector "
-        "cores' time: the cube is at most two rounds ahead"
+        f"with nothing left to do for {100 * lost['aic']:.0f} % of the cube cores' and "
+        f"{100 * lost['aiv']:.0f} % of the vector cores' time: the cube is at most two rounds ahead"
     )
     lines.append(
         f"blocks a core: {blocks['fewest']} to {blocks['most']}, mean {blocks['mean']}; "

@@ -15,6 +15,7 @@ from ops.laser_attention_grad.operation import LaserAttentionGradOperation
 from ops.laser_attention_grad.param import BNSD, LAYOUTS, MASK_BITS, SBH
 from ops.laser_attention_grad.problem import BFLOAT16
 from ops.laser_attention_grad.sizes import KEY_DIM, QUERY_DIM_SBH, Sizes
+from ops.laser_attention_grad.tensor_checks import SEQ_UNIT
 from ops.operator_spec import Option, read_positive
 from ops.tensor import Array
 
@@ -36,6 +37,14 @@ def _choice(*allowed: str) -> Any:
     return read
 
 
+def _length(name: str, value: Any) -> int:
+    """Read a length. The operator would refuse it as well, but by its own parameter's name, not by the option's."""
+    length = read_positive(name, value)
+    if length % SEQ_UNIT:
+        raise ConfigError(f"{name} is {length}; it must be a multiple of {SEQ_UNIT}")
+    return length
+
+
 def _head_dim(name: str, value: Any) -> int:
     dim = read_positive(name, value)
     if dim not in KEY_DIM:
@@ -54,8 +63,8 @@ OPTIONS = (
     Option("batch", "B", "1", "samples", read_positive),
     Option("heads", "N", "2", "query heads (headNum)", read_positive),
     Option("kv-heads", "N", "the query heads", "key and value heads; they divide the query heads", read_positive),
-    Option("seq", "S", "512", "queries, a multiple of 256", read_positive),
-    Option("kv-seq", "S", "the queries", "keys, a multiple of 256", read_positive),
+    Option("seq", "S", "512", "queries, a multiple of 256", _length),
+    Option("kv-seq", "S", "the queries", "keys, a multiple of 256", _length),
     Option("head-dim", "128|192", "128", "head dim of Q (K has 128 or 256); 192 with SBH", _head_dim),
     Option("layout", "BNSD|SBH", "BNSD", "layout of the tensors (inputLayout)", _choice(*LAYOUTS)),
     Option("pre-tokens", "P", "the queries", "keys before its own that a query sees (preTokens)", read_positive),

@@ -229,8 +229,8 @@ def _differs(library: Comparison) -> Finding:
 
 def _not_the_adjoint(adjoint: Comparison) -> Finding:
     message = (
-        f"the operator is not the adjoint of RoPE, by the library's own formula: {adjoint.mismatches} of "
-        f"{adjoint.compared} elements are off by more than {TOLERANCE:g}, by up to {adjoint.max_abs_error:.3g} "
+        f"the operator is not the adjoint of RoPE, by the library's own formula: {adjoint.mismatches:,} of "
+        f"{adjoint.compared:,} elements are off by more than {TOLERANCE:g}, by up to {adjoint.max_abs_error:.3g} "
         f"(relative {adjoint.max_rel_error:.3g}); it multiplies each half of a head by both terms instead of "
         "mixing the halves"
     )

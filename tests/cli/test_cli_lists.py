@@ -102,3 +102,12 @@ def test_it_runs_as_a_module_and_help_loads_no_simulator() -> None:
     )
     assert module.returncode == 1
     assert "no command 'nope'" in module.stderr
+
+
+def test_help_alone_has_a_whole_sentence_for_each_command(command, monkeypatch) -> None:
+    monkeypatch.setattr("sys.argv", ["ascend-sim"])
+    monkeypatch.setenv("COLUMNS", "80")
+    result = command()
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("Usage: ascend-sim")
+    assert "..." not in result.err.split("Commands:")[1]

@@ -85,10 +85,34 @@ def test_an_exception_in_the_kernel_shows_the_users_own_lines(command, program) 
         assert f"{inside}{'/' if inside != 'runpy' else '.py'}" not in result.err
 
 
+@pytest.mark.parametrize(
+    ("main", "message"),
+    [
+        ("scale[1](x, z)", "scale takes x, z, n: missing a required argument: 'n'"),
+        ("scale(x, z, 1024)", "scale is a kernel: launch it with scale[blocks](…)"),
+    ],
+)
+def test_a_launch_that_cannot_begin_names_file_and_line(command, program, main, message) -> None:
+    text = Path(program(main)).read_text(encoding="utf-8")
+    result = command("check", "kernels.py")
+    assert result.code == 1
+    line = text.splitlines().index(main) + 1
+    assert message in result.err
+    assert result.err.endswith(f"at kernels.py:{line}\n")
+
+
+def test_a_misspelt_member_of_an_enumeration_gets_the_nearest_name(command, program) -> None:
+    result = command("check", program("asc.HardEvent.MTE2_W"))
+    assert result.code == 1
+    assert "asc.HardEvent has no such member; did you mean 'MTE2_V'?" in result.err
+    assert "enum.py" not in result.err
+
+
 def test_a_syntax_error_names_file_and_line(command, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("x = 1\ny = (\n", encoding="utf-8")
     result = command("run", "broken.py")
     assert result.code == 1
+    assert result.err.startswith("ascend-sim: the program is no valid Python:\n")
     assert 'broken.py", line 2' in result.err
     assert "SyntaxError" in result.err
 

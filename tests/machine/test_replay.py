@@ -198,7 +198,9 @@ def test_bad_options(tmp_path: Path) -> None:
     with pytest.raises(sim.ConfigError, match="physical_cores is 0"):
         recording.replay("toy", physical_cores=0)
     (tmp_path / "x").write_bytes(b"nothing")
-    with pytest.raises(sim.ConfigError, match="x is no recording"):
+    with pytest.raises(
+        sim.ConfigError, match=r"x is no recording, or one of another version .* record again"
+    ):
         sim.Recording.load(tmp_path / "x")
     with pytest.raises(sim.ConfigError, match="cannot read the recording"):
         sim.Recording.load(tmp_path / "y")

@@ -51,6 +51,7 @@ def test_values(text: str, values: list[object]) -> None:
         (["N=2^5..2^3"], "the first power is above the last"),
         (["N=2^5..3^6"], "two bases"),
         (["N=2^5..6"], r"powers are written 2\^8"),
+        (["N=1:x:2"], r"cannot read '1:x:2'; a range is written first:last or first:last:step"),
         (["N=2^1..2^99"], "beyond 2"),
         (["N=1", "N=2"], "N is given twice"),
         (["N=1:1001", "M=1:1000"], "1,001,000 points are more than"),

@@ -15,10 +15,11 @@ function head() {
   const summary = data.summary;
   document.getElementById("title").innerHTML = `${escaped(summary.op)} <small>on ${escaped(summary.chip)}</small>`;
   const wrong = summary.findings.filter((one) => !["INFO", "PERF"].includes(one.kind)).length;
+  const remarks = summary.findings.length - wrong;
   const facts = [["time", micro(data.cycles)], ["cycles", number(data.cycles)], ["blocks", summary.block_dim],
     ["bound", summary.bound.lower_bound_cycles ? `${(data.cycles / summary.bound.lower_bound_cycles).toFixed(2)}× ${summary.bound.limit}` : "–"],
     ["GM", `${size(summary.bytes.gm_read)} in, ${size(summary.bytes.gm_write)} out`],
-    ["findings", wrong ? `${wrong}!` : "none"]];
+    ["findings", (wrong ? `${wrong}!` : "none") + (remarks ? `, ${remarks} remark${remarks > 1 ? "s" : ""}` : "")]];
   document.getElementById("facts").innerHTML = facts.map(([name, value]) => `<div><dt>${name}</dt><dd>${escaped(value)}</dd></div>`).join("");
   const used = [...new Set(Array.from(slices.label, (label) => data.labels[label]))].filter((label) => label !== "idle");
   used.sort((a, b) => Object.keys(COLOURS).indexOf(a) - Object.keys(COLOURS).indexOf(b));
