@@ -44,6 +44,7 @@ class L2:
         self._written: deque[tuple[int, Any, GmBuffer]] = deque()
         self._used_again: list[tuple[int, int, Any, GmBuffer]] = []
         self._serial = 0
+        self._windows: dict[Access, tuple[int, int, int]] = {}  # by the pattern
 
     def preload(self, buffers: Iterable[GmBuffer]) -> None:
         """Start with the allocations in the cache, in their order, as far as they fit."""
@@ -98,11 +99,15 @@ class L2:
         if len(shape) == 1 and access.contiguous:
             first = access.low // sector
             return (first, -(-access.high // sector) - first, 1, 1)
-        size = access.dtype.size
-        if len(shape) == 2 and access.strides[1] == size and access.lanes is None:
-            length, pitch = shape[1] * size, access.strides[0]
-            if access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
-                return (access.base // sector, shape[0], pitch // sector, length // sector)
+        window = self._windows.get(access.origin)
+        if window is None:
+            window = self._windows[access.origin] = _window(access.origin)
+        rows, pitch, length = window
+        if rows == 1:
+            first = access.low // sector
+            return (first, -(-access.high // sector) - first, 1, 1)
+        if rows and access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
+            return (access.base // sector, rows, pitch // sector, length // sector)
         ranges = access.ranges()
         low, high = ranges[:, 0] // sector, (ranges[:, 1] - 1) // sector
         grid = low[:, None] + np.arange(int((high - low).max()) + 1)
@@ -290,3 +295,17 @@ class _Sectors:
         self.dirty[index[gone]] = False
         count = int(np.count_nonzero(gone))
         return count, 0 if count == len(index) else int(stamps[~gone].min())
+
+
+def _window(access: Access) -> tuple[int, int, int]:
+    """Return an access as rows, their distance and their length in bytes; no rows where it is no such window."""
+    if access.lanes is not None:
+        return 0, 1, 1
+    run = access.dtype.size
+    axes = list(zip(access.shape, access.strides, strict=True))
+    while axes and (axes[-1][1] == run or axes[-1][0] == 1):
+        run *= axes.pop()[0]
+    rows, pitch = axes.pop() if axes else (1, run)
+    while axes and (axes[-1][1] == rows * pitch or axes[-1][0] == 1):
+        rows *= axes.pop()[0]
+    return (0, 1, 1) if axes or (rows > 1 and pitch < run) else (rows, pitch, run)

@@ -27,6 +27,7 @@ from ascend_sim.recorder import Asked
 from ascend_sim.recording import Origin, Recording
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
+from ascend_sim.threads import one_thread
 from isa.tensor import GlobalAddress
 
 MAX_BLOCKS = 65535
@@ -196,7 +197,8 @@ def launch(
     collecting = gc.isenabled()
     gc.disable()  # a run makes objects by the million and no cycles worth looking for
     try:
-        session.run(asked.body)
+        with one_thread():
+            session.run(asked.body)
         if checks != "off":
             coverage |= _look_over(session, addresses, [*(outputs or []), *(memset or [])])
         return finished()

@@ -137,6 +137,7 @@ class Program:
     """One block of a kernel on one core, as a stream."""
 
     has_queues = True
+    one_thread = True  # a run keeps the matrix library at one thread
     own_sync = True
 
     def __init__(

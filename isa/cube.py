@@ -26,6 +26,7 @@ from isa.cube_forms import (
     exact_mode,
     issue,
     lanes_of,
+    one_thread_mode,
     operand,
     structure,
     truth,
@@ -159,7 +160,7 @@ def _bind(
         pipe,
         reads,
         (result,),
-        _Product(m, n, k, fm.dtype, start[0], rounding, exact_mode()),
+        _Product(m, n, k, fm.dtype, start[0], rounding, exact_mode(), one_thread_mode()),
         work=blocks(m, FRACTAL_ROWS) * blocks(n, _SIDE) * blocks(k, c0_size(fm.dtype)),
         cost=("mmad", kind),
         extra=extra,
@@ -259,7 +260,7 @@ def _bias(bias: LocalTensor, n: int) -> Access:
 class _Product:
     """The numbers of one mmad: sizes, where C starts, and how operands and sums are rounded."""
 
-    __slots__ = ("dtype", "exact", "k", "m", "n", "start", "toward_zero")
+    __slots__ = ("dtype", "exact", "k", "m", "n", "start", "times", "toward_zero")
 
     def __init__(
         self,
@@ -270,9 +271,11 @@ class _Product:
         start: str,
         toward_zero: bool | None,
         exact: bool,
+        one_thread: bool,
     ) -> None:
         self.m, self.n, self.k, self.dtype = m, n, k, dtype
         self.start, self.toward_zero, self.exact = start, toward_zero, exact
+        self.times = _times_at_once if one_thread else _times
 
     def __call__(self, fm: Array, filter_: Array, first: Array = None) -> Array:
         rows = blocks(self.m, FRACTAL_ROWS) * FRACTAL_ROWS
@@ -306,7 +309,7 @@ class _Product:
             left, right = to_hf32(left, self.toward_zero), to_hf32(right, self.toward_zero)
         if self.exact:
             return _exact_sum(left, right, begin)
-        product = _times(left, right)
+        product = self.times(left, right)
         return product if begin is None else begin + product
 
 
@@ -324,6 +327,11 @@ def _times(left: Array, right: Array) -> Array:
     for low in range(0, rows, step):
         np.matmul(left[low : low + step], turned, out=result[low : low + step])
     return result
+
+
+def _times_at_once(left: Array, right: Array) -> Array:
+    """Return left · rightᵀ where the matrix library has one thread anyway."""
+    return np.matmul(left, right.T)
 
 
 def _exact_sum(left: Array, right: Array, begin: Array) -> Array:

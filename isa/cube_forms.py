@@ -124,6 +124,11 @@ def exact_mode() -> bool:
     return bool(getattr(current.get(None), "exact", False))
 
 
+def one_thread_mode() -> bool:
+    """Return whether the current stream keeps the host's matrix library at one thread."""
+    return bool(getattr(current.get(None), "one_thread", False))
+
+
 def whole(name: str, what: str, value: Any, low: int, high: int, why: str = "") -> int:
     """Return a field as an int; fault unless it is a whole number from `low` to `high`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ascend_sim.errors import ConfigError
+from ascend_sim.threads import one_thread
 from ops import data
 from ops.laser_attention_grad.forward import forward
 from ops.laser_attention_grad.param import SBH
@@ -67,9 +68,10 @@ def complete(
                 ("query", sizes.heads), ("key", sizes.kv_heads), ("value", sizes.kv_heads),
             )
         )  # fmt: skip
-        maxima, sums, output = forward(
-            query, key, value, sizes, scale, causal=mask is not None, pre_tokens=pre_tokens
-        )
+        with one_thread():
+            maxima, sums, output = forward(
+                query, key, value, sizes, scale, causal=mask is not None, pre_tokens=pre_tokens
+            )
         made = (maxima, sums, from_heads(output, sizes.layout))
         derived = [two if one is None else one for one, two in zip(derived, made, strict=True)]
     empty = [np.empty(0, dtype) for dtype in EMPTY.values()]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ascend_sim.errors import Finding
+from ascend_sim.threads import one_thread
 from ops.coverage import regions
 from ops.laser_attention_grad.comparison import OUTPUTS, Distance, to_kernel_order, to_library
 from ops.laser_attention_grad.handover import explain
@@ -88,7 +89,7 @@ def _compare(
     results = [
         to_heads(output, count, sizes.layout) for output, count in zip(outputs, heads, strict=False)
     ]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_thread():
         library = to_library(problem, results)
         exact, one_core = machine.numerics == "exact", tiling.blocks == 1
         order = to_kernel_order(problem, results, exact=exact, one_core=one_core)
