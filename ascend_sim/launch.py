@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from ascend_sim.threads import one_thread
 from isa.tensor import GlobalAddress
 
 MAX_BLOCKS = 65535
+log = logging.getLogger("ascend_sim")
 
 on_run: list[Callable[[Run], None]] = []
 """Called with each run that ends, whole or cut short; the command line listens here."""
@@ -309,7 +311,27 @@ def launch_from_program(
         passed += [as_pyasc_passes(name, one, constant=constant) for one in values]
     run = launch(kernel, *passed, cores=blocks, **defaults.options)
     device.current().ticks += run.cycles
+    if not on_run:
+        _mention_findings(run)
     return run
+
+
+def _mention_findings(run: Run) -> None:
+    """Log a line where a program that nobody watches has wrong kernels: it may never look at the run."""
+    found = [finding for finding in run.findings if finding.kind not in ("INFO", "PERF")]
+    if not found:
+        return
+    first, count = found[0], len(found)
+    place = f" at {first.file}:{first.line}" if first.file else ""
+    log.warning(
+        "ascend-sim: %s has %d finding%s, the first %s %s%s; `ascend-sim check` explains, run.findings has all",
+        run.op,
+        count,
+        "" if count == 1 else "s",
+        first.kind,
+        first.code,
+        place,
+    )
 
 
 def chosen(name: str, otherwise: Any) -> Any:
