@@ -31,15 +31,37 @@ _WAITS = len(Pipe)
 class Epoch:
     """What one core knows of others between two waits.
 
-    `rows`: by unit (a block, or one core's part of it). `level` counts waits along the longest chain that leads here:
+    `row` says it by unit (a block, or one core's part of it). What cores learned when all of them met is one table
+    for all, `common`; `rows` is what has come since. `level` counts waits along the longest chain that leads here:
     what is ordered before something on another core has a lower level than that.
     """
 
-    __slots__ = ("level", "rows")
+    __slots__ = ("common", "level", "rows")
 
-    def __init__(self, rows: dict[int, Row], level: int) -> None:
+    def __init__(self, rows: dict[int, Row], level: int, common: dict[int, Row]) -> None:
         self.rows = rows
         self.level = level
+        self.common = common
+
+    def row(self, unit: int) -> Row | None:
+        """Return what is known of a unit."""
+        return self.rows.get(unit) or self.common.get(unit)
+
+    def with_row(self, unit: int, row: Row) -> Epoch:
+        """Return the same with another row for a unit."""
+        return Epoch({**self.rows, unit: row}, self.level, self.common)
+
+    def covers(self, other: Epoch) -> bool:
+        """Return whether this is all that another epoch knows, and perhaps more."""
+        for unit, row in {**other.common, **other.rows}.items():
+            mine = self.row(unit)
+            if mine is not row and (mine is None or _larger(mine, row) is not mine):
+                return False
+        return True
+
+
+NOTHING = Epoch({}, 0, {})
+"""What a core knows of others at the start."""
 
 
 class _Token:
@@ -55,9 +77,9 @@ class _Token:
 
     def known_to(self, epoch: Epoch) -> bool:
         """Return whether what this set stands behind is known to be complete, so that it comes first."""
-        mine = self.knows.rows[self.unit][self.item.pipe]
-        row = epoch.rows.get(self.unit)
-        return row is not None and row[self.item.pipe] >= mine > 0
+        mine, row = self.knows.row(self.unit), epoch.row(self.unit)
+        assert mine is not None
+        return row is not None and row[self.item.pipe] >= mine[self.item.pipe] > 0
 
 
 class CoreOrder:
@@ -81,7 +103,7 @@ class CoreOrder:
         """Take a set of a cross-core flag, with what its pipe knows of its own core and of others."""
         cross = self._session.cross
         mode, flag_id = item.mode, item.event_id
-        knows = Epoch({**epoch.rows, unit: tuple(row)}, epoch.level)
+        knows = epoch.with_row(unit, tuple(row))
         if mode == DIRECT:
             self.deliver([self._session.cores[item.call.receiver]], flag_id, knows)
             return
@@ -129,7 +151,7 @@ class CoreOrder:
         if number > len(taken):
             return False
         unit, position = taken[number - 1]
-        row = knows.rows.get(unit)
+        row = knows.row(unit)
         return row is not None and row[_WAITS] >= position
 
     def waited(self, core: Core, item: Item, unit: int, number: int) -> None:
@@ -178,15 +200,38 @@ class CoreOrder:
         return None
 
 
+_FEW = 8
+"""Rows beyond the common table up to which epochs stay apart from it."""
+
+
 def join(epochs: Sequence[Epoch]) -> Epoch:
     """Return what several cores know together."""
-    rows = dict(epochs[0].rows)
-    for epoch in epochs[1:]:
-        for unit, row in epoch.rows.items():
+    first = epochs[0]
+    level = max(epoch.level for epoch in epochs)
+    if any(epoch.common is not first.common for epoch in epochs):
+        for epoch in epochs:
+            if all(epoch is other or epoch.covers(other) for other in epochs):
+                return Epoch(epoch.rows, level, epoch.common)
+        tables = [{**epoch.common, **epoch.rows} for epoch in epochs]
+        return Epoch({}, level, _merged(tables))
+    rows = _merged([epoch.rows for epoch in epochs])
+    for unit in rows:
+        base = first.common.get(unit)
+        if base is not None:
+            rows[unit] = _larger(rows[unit], base)
+    if len(rows) > _FEW:
+        return Epoch({}, level, {**first.common, **rows})
+    return Epoch(rows, level, first.common)
+
+
+def _merged(tables: Sequence[dict[int, Row]]) -> dict[int, Row]:
+    rows = dict(tables[0])
+    for table in tables[1:]:
+        for unit, row in table.items():
             mine = rows.get(unit)
             if mine is not row:
                 rows[unit] = row if mine is None else _larger(mine, row)
-    return Epoch(rows, max(epoch.level for epoch in epochs))
+    return rows
 
 
 def _larger(mine: Row, other: Row) -> Row:

@@ -137,7 +137,7 @@ def _ordered(first: GmUse, second: GmUse) -> bool:
 
 
 def _knows(epoch: Epoch, use: GmUse, number: int) -> bool:
-    row = epoch.rows.get(use.unit)
+    row = epoch.row(use.unit)
     return row is not None and row[use.pipe] >= number
 
 
@@ -301,7 +301,7 @@ class _Shadow:
         """Return whether a write is one too far: the read has got an earlier one from the same place."""
         if read.epoch.level < write.epoch.level:
             return True
-        row = read.epoch.rows.get(write.unit)
+        row = read.epoch.row(write.unit)
         return row is not None and any(
             use.write
             and use.unit == write.unit

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from ascend_sim.core_order import Epoch, join
+from ascend_sim.core_order import NOTHING, join
 from ascend_sim.gm_order import NEVER, CachedLine, whole_line
 from ascend_sim.trace import Item, Kind
 from ascend_sim.unit_flags import FINISH, UnitOrder
@@ -97,7 +97,7 @@ class Order:
         self._enough_cells = program.core.enough_cells
         self._cores = program.session.core_order
         self._uses = program.session.gm_uses
-        self._epochs = [Epoch({}, 0)]  # what other cores are known to have done, wait after wait
+        self._epochs = [NOTHING]  # what other cores are known to have done, wait after wait
         self._waits = 0  # for flags of other cores
         self._backlog: deque[tuple[Any, ...]] = deque()  # steps to take once it does so no longer
         self._stopped: Item | None = None  # the scalar unit's wait for a flag of another core
@@ -142,9 +142,9 @@ class Order:
             return False
         now = self._epochs[-1]
         epoch = join([now, came])
-        epoch.level += 1
+        epoch.level += 1  # it is a new one, whatever it shares
         known = self._scalar.known.copy()
-        own = epoch.rows.pop(program.unit, None)
+        own = epoch.row(program.unit)
         if own is not None:  # others know what this core did, and tell it so
             _join(known, own)
         self._waits += 1
