@@ -18,7 +18,7 @@ from ascend_sim import asc
 from ascend_sim.accuracy import Record, time_launch, times
 from ascend_sim.run import Run
 
-from ._kit import EVENTS, POSITIONS, local, pieces, share, window
+from ._kit import EVENTS, POSITIONS, local, pieces, scale, share, window
 
 ALIGN = 16  # rows and columns of a fractal
 BLOCK = 32  # bytes
@@ -429,13 +429,3 @@ def run_part(
     whole, part = sum(len(own) for own in tiles), sum(min(limit, len(own)) for own in tiles)
     scaled = scale(run, most / limit, whole / part)
     return scaled | {"simulated_part": f"{limit} of {most} base blocks a core, scaled"}
-
-
-def scale(run: Run, longest: float, mean: float) -> dict[str, Any]:
-    """Return a run's times made longer: the task (but not its launch) by one factor, cores' averages by another."""
-    launch_us = run.chip.us(run.log.launch_cycles)
-    scaled: dict[str, Any] = {key: value and value * mean for key, value in times(run).items()}
-    scaled["task_us"] = (run.time_us - launch_us) * longest + launch_us
-    for key in ("aic_max_us", "aiv_max_us"):
-        scaled[key] = scaled[key] and scaled[key] / mean * longest
-    return scaled

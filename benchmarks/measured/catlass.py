@@ -1,4 +1,4 @@
-"""C = A B from a template: blocks dealt in swizzled order, packets of four base blocks, the next one requested early."""
+"""C = A B from a template: blocks in swizzled order, packets of four base blocks, the next one requested early."""
 
 from __future__ import annotations
 
