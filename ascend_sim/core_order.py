@@ -182,8 +182,7 @@ class CoreOrder:
         if any(not sets.get(member) for member in range(soft.count)):
             return
         knows = join([sets[member].popleft() for member in range(soft.count)])
-        for member in range(soft.count):
-            number = self._session.soft.number((soft.group, member))
+        for number in soft.numbers:
             self._arrived.setdefault((-1, number), deque()).append(knows)
             self._woken += self._asleep.pop(number, ())
         self._wake()

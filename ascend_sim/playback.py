@@ -19,6 +19,7 @@ from ascend_sim.recording import Origin, Part, Recording, Scalar
 from ascend_sim.recording import Step as Recorded
 from ascend_sim.run import Outputs, Run
 from ascend_sim.session import Session
+from ascend_sim.soft_flags import SoftSet
 from ascend_sim.trace import Item, Kind, Step
 from isa.instruction import Call
 from isa.types import Pipe, Space
@@ -124,9 +125,9 @@ class ReplaySession(Session):
         core.start_block(_Playback(self, core, part), self.agenda.now)  # type: ignore[arg-type]
 
 
-def _template(call: Call | Scalar) -> Any:
+def _template(call: Call | Scalar | SoftSet) -> Any:
     """Return a call of this replay's own: prices are a chip's."""
-    if isinstance(call, Call):
+    if isinstance(call, (Call, SoftSet)):
         return call
     line = call.line
     cost: Callable[[Core], int]

@@ -860,6 +860,8 @@ class Program:
     def soft_set(self, name: str, pipe: Pipe, soft: SoftSet) -> None:
         """Tell other cores, behind a pipe's earlier work, that a word is in GM."""
         item = self._new(pipe, Kind.SET_FLAG, name, self.site())
+        number = self.session.soft.number
+        soft.numbers = tuple(number((soft.group, member)) for member in range(soft.count))
         item.mode, item.call = SOFT, soft
         self._append(item)
 

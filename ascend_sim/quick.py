@@ -88,6 +88,8 @@ def _operation(step: Step, recording: Recording, chip: Chip, flags: dict[int, in
     call = recording.calls[step.call]
     if isinstance(call, Scalar):
         return _own(call, chip)
+    if not isinstance(call, Call):
+        raise NotQuick
     return _issued(call, step.call, pipe, chip)
 
 

@@ -24,6 +24,7 @@ from ascend_sim.errors import ConfigError, UnsupportedError
 from ascend_sim.mailbox import Letter
 from ascend_sim.messages import place
 from ascend_sim.placement import KernelType, vector_only
+from ascend_sim.soft_flags import SoftSet
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, Site
 from isa.access import Access
 from isa.instruction import Call
@@ -128,7 +129,7 @@ class Recording:
     sites: list[Site]
     phases: list[str]
     regions: list[Region]
-    calls: list[Call | Scalar]
+    calls: list[Call | Scalar | SoftSet]
     steps: list[Step]
     parts: list[Part]
     needs: dict[str, int]
@@ -249,7 +250,7 @@ class _Reader:
         self.regions = [
             Region(buffer.name, buffer.nbytes, index) for index, buffer in origin.buffers.items()
         ]
-        self.calls: list[Call | Scalar] = []
+        self.calls: list[Call | Scalar | SoftSet] = []
         self.steps: dict[Step, int] = {}
         self.needs: dict[str, int] = {}
         self._region = dict(zip(origin.buffers, self.regions, strict=True))
@@ -274,6 +275,10 @@ class _Reader:
                 gm = gm_side(call)
                 if gm is not None:
                     addresses.append(gm.base)
+            elif isinstance(call, SoftSet):
+                number = self._alike.setdefault((call.group, call.index), len(self.calls))
+                if number == len(self.calls):
+                    self.calls.append(call)
             else:
                 number = self._scalar(item)
         key = (

@@ -28,10 +28,10 @@ class SoftSet:
     """What a set through GM says. It stands in `Item.call` of the set.
 
     A round of `group` is complete when `count` members have set, of which this is number `index`; each of them can
-    wait for it then, under (group, index).
+    wait for it then, under (group, index). `numbers` are those of these waits.
     """
 
-    __slots__ = ("access", "bytes", "count", "group", "index", "spent", "text", "wanted", "work")
+    __slots__ = ("bytes", "count", "group", "index", "numbers", "text", "work")
 
     def __init__(self, group: Key, index: int, count: int, text: str) -> None:
         self.group = group
@@ -39,8 +39,7 @@ class SoftSet:
         self.count = count
         self.text = text
         self.bytes = self.work = 0
-        self.access = self.spent = None
-        self.wanted = False
+        self.numbers: tuple[int, ...] = ()
 
     def detail(self) -> str:
         """Describe it for traces."""
@@ -93,8 +92,7 @@ class SoftFlags:
         arrivals = [sets[member].popleft() for member in range(call.count)]
         last, by = max(arrivals, key=lambda arrival: (arrival[0], arrival[1].core))
         visible = last + (self._all if call.group[0] == "sync_all" else self._poll)
-        for member in range(call.count):
-            number = self.number((call.group, member))
+        for number in call.numbers:
             self.flag(number).tokens.append((visible, by))
             for core in self._sleeping.pop(number, ()):
                 core.wake_scalar()
@@ -102,6 +100,8 @@ class SoftFlags:
 
     def missing(self, number: int) -> tuple[str, list[int]]:
         """Say what a wait is for and which blocks have not come; return these too."""
+        if number - _FIRST >= len(self._names):  # a replay does not know what it was for
+            return "a word in GM: nobody sets it any more", []
         name = self._names[number - _FIRST]
         (group, _) = next(key for key, known in self._numbers.items() if known == number)
         count = self._counts.get(group, 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.errors import DeadlockError, KernelError
 from ascend_sim.run import Run
@@ -258,6 +259,18 @@ def test_cube_cores_take_no_part() -> None:
     run = toy_run(kernel, np.zeros(32, np.int32), cores=2, kernel_type="MIX_AIC_1_2")
     assert run.findings == []
     assert released(run, "sync_all") and len(released(run, "sync_all")) == 4
+
+
+def test_a_replay_takes_as_long() -> None:
+    arguments = (zeros(32), zeros(4, 32), np.zeros(32, np.int32), 2, True)
+    run = toy_run(meet, *arguments, cores=4)
+    for recording in (
+        run.recording(),
+        sim.record(meet, *arguments, cores=4, chip="toy"),
+    ):
+        assert recording.replay("toy").cycles == run.cycles
+        other = toy_run(meet, *arguments, cores=4, chip="ascend910b1")
+        assert recording.replay("ascend910b1").cycles == other.cycles
 
 
 def test_a_shuffled_run_is_the_same_run() -> None:
