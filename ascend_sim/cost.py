@@ -110,10 +110,26 @@ def bank_conflict_cycles(call: Call, chip: Chip, slope: float) -> float:
         )  # an operand comes into another bank of its groups: each repeat by itself
     elif len({step % (row * groups) for _, _, _, step, _ in geometry}) == 1:
         phases = 1  # all operands move on alike: every repeat has the same pattern
+    known: dict[tuple[tuple[int, ...], ...], float] = {}
     for phase in range(phases):
         weight = 1 if phases == call.work else (call.work - phase + phases - 1) // phases
-        total += weight * _repeat_extra(geometry, chip, phase, slope)
+        pattern = tuple([_pattern(operand, phase, row * groups, span) for operand in geometry])
+        extra = known.get(pattern)
+        if extra is None:
+            extra = known[pattern] = _repeat_extra(geometry, chip, phase, slope)
+        total += weight * extra
     return total
+
+
+def _pattern(
+    operand: tuple[bool, int, int, int, int], repeat: int, row: int, span: int
+) -> tuple[int, ...]:
+    """Return all that the groups and banks of one repeat of an operand depend on."""
+    _, address, block_stride, step, blocks = operand
+    first = address + repeat * step
+    last = first + (blocks - 1) * block_stride
+    bank = first // span
+    return (first % row, bank) if last // span == bank else (first,)
 
 
 def _last_byte(operand: tuple[bool, int, int, int, int], repeats: int) -> int:

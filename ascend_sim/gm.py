@@ -111,40 +111,42 @@ class GlobalMemory:
 
     # ---- transfers --------------------------------------------------------------------------
 
-    def request(self, port: Port, item: Any, access: Access) -> None:
-        """Take a transfer that an MTE pipe starts now; `item.spent` tells of it from its first byte on."""
+    def request(
+        self, port: Port, item: Any, access: Access, base: int, *, bypass: bool = False
+    ) -> None:
+        """Take a transfer that an MTE pipe starts now: an access's pattern from byte `base`, past L2 with `bypass`.
+
+        `item.spent` tells of it from its first byte on.
+        """
         if port.current is None:
-            self._begin(port, item, access)
+            self._begin(port, item, access, base, bypass)
         else:
-            port.queue.append((item, access))
+            port.queue.append((item, access, base, bypass))
 
-    def _begin(self, port: Port, item: Any, access: Access) -> None:
+    def _begin(self, port: Port, item: Any, access: Access, base: int, bypass: bool) -> None:
         """Let an item's bytes follow those before it; what L2 holds counts from here on."""
-        port.current = item
-        item.spent = transfer = self._transfer(port, item, access)
-        transfer.began = self.agenda.now
-        self._move(port, transfer.kind, transfer.size)
-
-    def _transfer(self, port: Port, item: Any, access: Access) -> Transfer:
-        bypass = item.call.cache_mode is _BYPASS
         if bypass:
-            hit, miss, back = 0, _sector_bytes(access, self.l2.sector), 0
+            hit, miss, back = 0, _sector_bytes(access, base, self.l2.sector), 0
         else:
-            hit, miss, back = self.l2.touch(access, write=port.write)
+            hit, miss, back = self.l2.touch(access, base, write=port.write)
         limit = port.limit
-        moved = hit + miss
         if port.write:
-            transfer = Transfer(moved, BYPASS_WRITE if bypass else WRITE, port.head, moved / limit)
-            transfer.rest, transfer.rest_kind = back, BYPASS_WRITE
+            size = hit + miss
+            kind = BYPASS_WRITE if bypass else WRITE
+            transfer = Transfer(size, kind, port.head, size / limit)
+            transfer.rest = back
         elif miss or back:
-            transfer = Transfer(miss + back, MISS, self.latency_miss, moved / limit)
-            transfer.rest, transfer.rest_kind = hit, HIT
+            transfer = Transfer(miss + back, MISS, self.latency_miss, (hit + miss) / limit)
+            transfer.rest = hit
             transfer.miss_latency = self.latency_miss - self.latency_hit
             window = self.aiv_window if port.other is not None else self.core_window
             transfer.alone = hit / limit + miss / min(limit, window)
         else:
-            transfer = Transfer(hit, HIT, self.latency_hit, moved / limit)
-        return transfer
+            transfer = Transfer(hit, HIT, self.latency_hit, hit / limit)
+        port.current = item
+        item.spent = transfer
+        transfer.began = self.agenda.now
+        self._move(port, transfer.kind, transfer.size)
 
     def _through(self, port: Port) -> None:
         """End what a port moves at its own rate, if that is still due now."""
@@ -158,7 +160,7 @@ class GlobalMemory:
         transfer = item.spent
         if transfer.rest:
             size, transfer.rest = transfer.rest, 0
-            self._move(port, transfer.rest_kind, size)
+            self._move(port, BYPASS_WRITE if port.write else HIT, size)
             return
         if port.queue:
             self._begin(port, *port.queue.popleft())
@@ -314,7 +316,7 @@ class GlobalMemory:
             self._settle()
 
 
-def _sector_bytes(access: Access, sector: int) -> int:
-    """Return the bytes of all sectors that an access asks for, each run of bytes by itself."""
-    ranges = access.ranges()
+def _sector_bytes(access: Access, base: int, sector: int) -> int:
+    """Return the bytes of all sectors that an access asks for from a place, each run of bytes by itself."""
+    ranges = access.ranges() + (base - access.base)
     return int(((ranges[:, 1] - 1) // sector - ranges[:, 0] // sector + 1).sum()) * sector

@@ -22,6 +22,10 @@ Window = tuple[int, int, int, int]
 """Sectors of an allocation: the first one, rows, distance of rows, sectors of a row."""
 
 
+_SIDE_BY_SIDE, _OTHER = (1,), (2,)
+"""Patterns of accesses that are no rows: one run of bytes, and anything else."""
+
+
 class L2:
     """The sectors that are in the cache.
 
@@ -44,7 +48,7 @@ class L2:
         self._written: deque[tuple[int, Any, GmBuffer]] = deque()
         self._used_again: list[tuple[int, int, Any, GmBuffer]] = []
         self._serial = 0
-        self._windows: dict[Access, tuple[int, int, int]] = {}  # by the pattern
+        self._patterns: dict[Access, tuple[int, ...]] = {}
 
     def preload(self, buffers: Iterable[GmBuffer]) -> None:
         """Start with the allocations in the cache, in their order, as far as they fit."""
@@ -54,11 +58,29 @@ class L2:
             self._one_by_one(buffer).stamps[:held] = self.fills
             left -= held
 
-    def touch(self, access: Access, *, write: bool) -> tuple[int, int, int]:
-        """Read or write the sectors of an access; return (hit bytes, missed bytes, bytes written back)."""
+    def touch(self, access: Access, base: int, *, write: bool) -> tuple[int, int, int]:
+        """Read or write the sectors of an access from byte `base`; return bytes hit, missed, and written back."""
         buffer: GmBuffer = access.buffer  # type: ignore[assignment]
-        index = self._sectors(access)
-        misses = self._use(buffer, index, write=write)
+        sector = self.sector
+        origin = access.origin
+        pattern = self._patterns.get(origin)
+        if pattern is None:
+            pattern = self._patterns[origin] = self._pattern(origin)
+        index: Any
+        if pattern is _SIDE_BY_SIDE:
+            low = base + access.low - access.base
+            first = low // sector
+            count = -(-(low + access.high - access.low) // sector) - first
+            held = buffer.scratch
+            if held is not None and count == held.width:  # it may be one of the rows
+                index = (first, 1, held.pitch, count)
+            else:
+                index = (first, count, 1, 1)
+        elif pattern is not _OTHER and base % sector == 0:
+            index = (base // sector, *pattern)
+        else:
+            index = self._scattered(access, base)
+        misses = self._use(buffer, index, write)
         self.fills = fills = self.fills + misses
         fresh = fills - self.capacity
         written, again = self._written, self._used_again
@@ -67,19 +89,19 @@ class L2:
             back = self._write_back(fresh)
         if write:
             written.append((fills, index, buffer))
-        missed = misses * self.sector
-        hit = (index[1] * index[3] if type(index) is tuple else len(index)) * self.sector - missed
+        missed = misses * sector
+        hit = (index[1] * index[3] if type(index) is tuple else len(index)) * sector - missed
         self.hit_bytes += hit
         self.miss_bytes += missed
         return hit, missed, back
 
     def touch_line(self, buffer: GmBuffer, offset: int) -> bool:
         """Read the sector at an offset for the scalar unit; return whether L2 held it."""
-        missed = self._use(buffer, (offset // self.sector, 1, 1, 1), write=False)
+        missed = self._use(buffer, (offset // self.sector, 1, 1, 1), False)
         self.fills += missed
         return not missed
 
-    def _use(self, buffer: GmBuffer, index: Any, *, write: bool) -> int:
+    def _use(self, buffer: GmBuffer, index: Any, write: bool) -> int:
         """Use some sectors; return how many are missed. `fills` is to grow by that."""
         held = buffer.scratch
         fills = self.fills
@@ -92,23 +114,22 @@ class L2:
                 return missed
         return self._one_by_one(buffer).touch(index, fills, fills - self.capacity, write)
 
-    def _sectors(self, access: Access) -> Any:
-        """Return the sectors that an access touches: a window where that is exact, else a list."""
+    def _pattern(self, access: Access) -> tuple[int, ...]:
+        """Return the rows, pitch and width of an access in sectors where they are whole, or what else it is."""
         sector = self.sector
-        shape = access.shape
-        if len(shape) == 1 and access.contiguous:
-            first = access.low // sector
-            return (first, -(-access.high // sector) - first, 1, 1)
-        window = self._windows.get(access.origin)
-        if window is None:
-            window = self._windows[access.origin] = _window(access.origin)
-        rows, pitch, length = window
+        if len(access.shape) == 1 and access.contiguous:
+            return _SIDE_BY_SIDE
+        rows, pitch, length = _window(access)
         if rows == 1:
-            first = access.low // sector
-            return (first, -(-access.high // sector) - first, 1, 1)
-        if rows and access.base % sector == 0 and length % sector == 0 and pitch % sector == 0:
-            return (access.base // sector, rows, pitch // sector, length // sector)
-        ranges = access.ranges()
+            return _SIDE_BY_SIDE
+        if rows and length % sector == 0 and pitch % sector == 0:
+            return (rows, pitch // sector, length // sector)
+        return _OTHER
+
+    def _scattered(self, access: Access, base: int) -> NDArray[np.int64]:
+        """Return the sectors of any access as a list."""
+        sector = self.sector
+        ranges = access.ranges() + (base - access.base)
         low, high = ranges[:, 0] // sector, (ranges[:, 1] - 1) // sector
         grid = low[:, None] + np.arange(int((high - low).max()) + 1)
         return np.unique(np.minimum(grid, high[:, None]))
@@ -161,7 +182,8 @@ class _Rows:
 
     def touch(self, start: int, rows: int, fills: int, fresh: int, write: bool) -> int:
         """Use `rows` rows from sector `start`; return the sectors missed. Their new stamp is `fills` and those."""
-        row, column = divmod(start, self.pitch)
+        column = start % self.pitch
+        row = start // self.pitch
         known = self.columns.get(column)
         if known is None:
             known = self.columns[column] = ([0], [0])
@@ -170,15 +192,24 @@ class _Rows:
         first = bisect_right(starts, row) - 1
         past = bisect_left(starts, end, first + 1)
         last = values[past - 1]
+        if past == first + 1:  # all in one run, as usual
+            misses = self.width * rows if last <= 2 * fresh + 1 else 0
+            stamp = 2 * (fills + misses) + (1 if write else last & 1)
+            if past == len(starts) or starts[past] > end:
+                starts.insert(past, end)
+                values.insert(past, last)
+            if starts[first] == row:
+                values[first] = stamp
+            else:  # the beginning of that run stays as it is
+                starts.insert(past, row)
+                values.insert(past, stamp)
+            return misses
         places, flags = [row], [1 if write else last & 1]
-        if past == first + 1:
-            missed = rows if last <= 2 * fresh + 1 else 0
-        else:
-            missed = self._missed(known, first, past, row, end, 2 * fresh + 1)
-            mixed = [value & 1 for value in values[first:past]]
-            if not write and 0 < sum(mixed) < len(mixed):
-                places += starts[first + 1 : past]
-                flags = mixed
+        missed = self._missed(known, first, past, row, end, 2 * fresh + 1)
+        mixed = [value & 1 for value in values[first:past]]
+        if not write and 0 < sum(mixed) < len(mixed):
+            places += starts[first + 1 : past]
+            flags = mixed
         stamp = 2 * (fills + missed * self.width)
         stamps = [stamp + flag for flag in flags]
         if past == len(starts) or starts[past] > end:

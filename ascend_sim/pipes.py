@@ -14,14 +14,19 @@ from ascend_sim.agenda import READ, RETIRE
 from ascend_sim.cost import Price, price, whole
 from ascend_sim.trace import Conflicts, Item, Kind
 from isa.faults import IsaFault
-from isa.types import Pipe
+from isa.types import CacheMode, Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.core import Core
     from ascend_sim.gm import Port
     from ascend_sim.unit_flags import UnitFlags
+    from isa.access import Access
+    from isa.instruction import Call
 
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
+
+
+_BYPASS = CacheMode.CACHE_MODE_DISABLE
 
 
 class Flag:
@@ -141,19 +146,25 @@ class PipeQueue:
         """Retire what is known at the head of `flying`, and fire the sets behind it."""
         core = self.core
         flying = self.flying
-        while flying and (flying[0].end >= 0 or flying[0].kind is _SET):
-            item = flying.popleft()
-            if item.kind is _SET:
-                core.fire(item, max(item.head, self.landed) + core.set_cycles)
-                continue
-            if item.end < self.landed:
-                item.end = self.landed
-            self.landed = item.end
-        if self.blocked is not None and self.blocked.kind is _BARRIER and not flying:
-            self.blocked = None
-            core.look_at(self)
-        if not flying and core.waiting_all:
-            core.wake_scalar()
+        landed = self.landed
+        while flying:
+            item = flying[0]
+            if item.step.kind is _SET:
+                core.fire(item, (item.head if item.head > landed else landed) + core.set_cycles)
+            elif item.end < 0:
+                break
+            elif item.end < landed:
+                item.end = landed
+            else:
+                landed = item.end
+            flying.popleft()
+        self.landed = landed
+        if not flying:
+            if self.blocked is not None and self.blocked.step.kind is _BARRIER:
+                self.blocked = None
+                core.look_at(self)
+            if core.waiting_all:
+                core.wake_scalar()
 
 
 class ComputePipe(PipeQueue):
@@ -213,6 +224,20 @@ class MatrixPipe(ComputePipe):
         core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
 
 
+class Route:
+    """How a step of an MTE pipe goes: its operand in GM, or, without one, the time that it takes on the core."""
+
+    __slots__ = ("access", "bypass", "duration", "interval")
+
+    def __init__(
+        self, interval: int, duration: int, access: Access | None = None, *, bypass: bool = False
+    ) -> None:
+        self.interval = interval
+        self.duration = duration
+        self.access = access
+        self.bypass = bypass
+
+
 class MovePipe(PipeQueue):
     """MTE2, MTE3 or FIX: instructions start in order, their bytes go through a port to GM.
 
@@ -232,28 +257,33 @@ class MovePipe(PipeQueue):
 
     def begin(self, item: Item, start: int) -> None:
         """Start a transfer; the memory system will tell its end."""
-        self.accept = item.accept = start + self.interval
-        call = item.call
-        if not call.writes:
-            self.land(item, start + self.interval)
-            return
-        if self.gate is not None and call.unit_flag:
+        step = item.step
+        route = step.price
+        if route is None:
+            route = step.price = self._route(item.call.template)
+        self.accept = item.accept = start + route.interval
+        if self.gate is not None and item.call.writes and item.call.unit_flag:
             self._late[item] = self.gate.data_ready
-        if not call.touches_gm:
-            self._move_locally(item, start)
+        if route.access is None:
+            self._move_locally(item, start, route)
             return
         self.flying.append(item)
         if self.port.write:
             self.blocked = item
         self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
 
-    def _move_locally(self, item: Item, start: int) -> None:
-        step = item.step
-        if step.price is None:
-            step.price = price(item.call, self.core.chip)
-        self.accept = item.accept = start + step.price.interval
-        self.land(item, start + step.price.duration)
-        if self.core.numerics:
+    def _route(self, call: Call) -> Route:
+        if not call.writes:
+            return Route(self.interval, self.interval)
+        if not call.touches_gm:
+            cost = price(call, self.core.chip)
+            return Route(cost.interval, cost.duration)
+        access = call.writes[0] if self.port.write else call.reads[0]
+        return Route(self.interval, 0, access, bypass=call.cache_mode is _BYPASS)
+
+    def _move_locally(self, item: Item, start: int, route: Route) -> None:
+        self.land(item, start + route.duration)
+        if self.core.numerics and item.call.writes:
             when = max(start, self._late.pop(item, start))
             self.core.agenda.at(when, READ, self.rank + item.index, self._read_locally, item)
 
@@ -263,16 +293,19 @@ class MovePipe(PipeQueue):
         self.core.agenda.at(end, RETIRE, self.rank + item.index, self._write, item)
 
     def _request(self, item: Item) -> None:
-        call = item.call
         core = self.core
         if core.numerics:
             late = self._late.pop(item, 0) if self._late else 0
             if late > core.agenda.now:
                 core.agenda.at(late, READ, self.rank + item.index, self._read_late, item)
             else:
-                self._results[item] = call.start(core.memories)
-        access = call.writes[0] if self.port.write else call.reads[0]
-        core.memory.request(self.port, item, access)
+                self._results[item] = item.call.start(core.memories)
+        route = item.step.price
+        base = item.call.base
+        access = route.access
+        core.memory.request(
+            self.port, item, access, base if base >= 0 else access.base, bypass=route.bypass
+        )
 
     def _read_late(self, item: Item) -> None:
         self._results[item] = item.call.start(self.core.memories)
@@ -283,7 +316,8 @@ class MovePipe(PipeQueue):
         transfer: Any = item.spent
         end = transfer.passed + transfer.latency
         if self.port.write:
-            self.accept = item.accept = end if end > item.accept else item.accept
+            if end > item.accept:
+                self.accept = item.accept = end
             self.blocked = None
             end = max(end, item.start + core.write_latency)
         item.end = end

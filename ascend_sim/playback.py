@@ -6,7 +6,6 @@ the difference.
 
 from __future__ import annotations
 
-import copy
 import gc
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -214,12 +213,6 @@ def _moved(call: Call, number: int, address: int, moves: dict[tuple[int, int], C
     """Return a move with its GM side at an address; equal ones share one object."""
     known = moves.get((number, address))
     if known is None:
-        write = call.writes[0].space is Space.GM
-        gm = (call.writes[0] if write else call.reads[0]).moved(address)
-        known = copy.copy(call)
-        if write:
-            known.writes = (gm,)
-        else:
-            known.reads = (gm, *call.reads[1:])
+        known = call.at(address, write=call.writes[0].space is Space.GM)
         moves[number, address] = known
     return known

@@ -172,9 +172,7 @@ class Program:
         self.closing: list[
             Callable[[], None]
         ] = []  # what it does when the kernel's function has returned
-        self.borrowed_site: int | None = (
-            None  # the call site of the core whose command is being served
-        )
+        self._borrowed_site: int | None = None
         self.phase = 0
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
@@ -269,8 +267,6 @@ class Program:
         nearer are passed over. While one function of the kernel runs, its callers stand still, so only the
         place inside it has to be looked up.
         """
-        if self.borrowed_site is not None:
-            return self.borrowed_site
         frame = sys._getframe(depth)
         if frame is self._frame:
             index = self._places.get(frame.f_lasti)
@@ -278,7 +274,13 @@ class Program:
                 return index
         return self._find_site(frame)
 
+    def borrow_site(self, site: int | None) -> None:
+        """Take a call site of the core whose command is being served for all that follows; None: no more."""
+        self._borrowed_site, self._frame = site, None
+
     def _find_site(self, frame: FrameType | None) -> int:
+        if self._borrowed_site is not None:
+            return self._borrowed_site
         session = self.session
         library = session.library_code
         while frame is not None and id(frame.f_code) in library:
@@ -401,10 +403,6 @@ class Program:
 
     def issue(self, call: Call, depth: int = 3) -> None:
         """Take a bound instruction; the kernel's frame is `depth` frames above `site`, or further up."""
-        if self.core.lanes[call.pipe] is None:
-            raise errors.UnsupportedError(
-                f"{call.name}: pipe {call.pipe.name} of a cube core is not simulated yet"
-            )
         site = self.site(depth)
         registers = self.registers
         if registers.atomic_type is not None:
@@ -413,7 +411,8 @@ class Program:
             self.auto.before(call, site)
         if self.insert is not None:
             self.insert.before(call, site)
-        step: Step | None = call.template.scratch
+        template = call.template
+        step: Step | None = template.scratch
         if (
             step is None
             or step.site != site
@@ -423,8 +422,8 @@ class Program:
             step = self._instruction_step(call, site)
         if self.freed and not self.freed.keys().isdisjoint(step.owners):
             self._use_after_free(call, site)
-        if call.lint is not None:
-            kind, code, message = call.lint
+        if template.lint is not None:
+            kind, code, message = template.lint
             self.session.report(kind, code, message, site, self.core.name, call.pipe.name)
         self._put(step, call)
         if self.insert is not None:
@@ -432,6 +431,10 @@ class Program:
 
     def _instruction_step(self, call: Call, site: int) -> Step:
         """Return the step of a bound instruction at a place, and keep it with the call."""
+        if self.core.lanes[call.pipe] is None:
+            raise errors.UnsupportedError(
+                f"{call.name}: pipe {call.pipe.name} of a cube core is not simulated yet"
+            )
         step = Step(call.pipe, _INSTRUCTION, call.name, site)
         step.phase, step.polls = self.phase, self.polling
         step.bytes = call.bytes

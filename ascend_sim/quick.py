@@ -21,7 +21,7 @@ from ascend_sim.program import AHEAD
 from ascend_sim.recording import Part, Recording, Scalar, Step, gm_side
 from ascend_sim.trace import Kind
 from isa.instruction import Call
-from isa.types import Pipe
+from isa.types import CacheMode, Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
@@ -277,7 +277,9 @@ class _Lane:
 
     def request(self, flight: _Flight) -> None:
         """Hand a transfer to the memory system."""
-        self.core.memory.request(self.port, flight, flight.access)  # type: ignore[arg-type]
+        bypass = flight.call.cache_mode is CacheMode.CACHE_MODE_DISABLE
+        access = flight.access
+        self.core.memory.request(self.port, flight, access, access.base, bypass=bypass)  # type: ignore[arg-type]
 
     def done(self, flight: _Flight) -> None:
         """Take the end of a transfer's bytes."""

@@ -106,7 +106,7 @@ class Conflicts(Spent):
 
 
 class Transfer(Spent):
-    """One MTE instruction's bytes on their way: `size` of a kind, then `rest` of another.
+    """One MTE instruction's bytes on their way: `size` of a kind, then `rest` of another one.
 
     Bytes use the memory system from `began` on and have passed at `passed`; what they fetch is there `latency` later,
     of which `miss_latency` is due to misses. `ideal`: cycles to move the bytes at the port's own rate; `alone`: the
@@ -114,14 +114,13 @@ class Transfer(Spent):
     """
 
     __slots__ = (
-        "alone", "began", "ideal", "kind", "latency", "miss_latency", "passed", "rest", "rest_kind", "size",
+        "alone", "began", "ideal", "kind", "latency", "miss_latency", "passed", "rest", "size",
     )  # fmt: skip
 
     def __init__(self, size: int, kind: int, latency: int, ideal: float) -> None:
         self.size = size
         self.kind = kind
         self.rest = 0
-        self.rest_kind = kind
         self.latency = latency
         self.miss_latency = 0
         self.ideal = self.alone = ideal

@@ -113,7 +113,6 @@ def as_atomic(call: Call, operation: str, dtype: DType) -> Call:
             (access.low, access.high),
             call.pipe.name,
         )
-    atomic = call.at(access, write=True)
-    atomic.template = call.template
+    atomic = call.at(access.base, write=True)
     atomic.atomic = operation
     return atomic

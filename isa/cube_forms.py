@@ -73,14 +73,14 @@ class CubeCall(Call):
         super().__init__(*arguments, **options)
         self.unit_flag = unit_flag
 
-    def at(self, gm: Access, *, write: bool) -> Call:
+    def at(self, base: int, *, write: bool) -> Call:
         """Return the same fixpipe with its destination in GM at another place."""
         assert write
         call = CubeCall.__new__(CubeCall)
         for name in Call.__slots__:
             setattr(call, name, getattr(self, name))
-        call.writes = (gm,)
-        call.template, call.scratch, call.unit_flag = self, None, self.unit_flag
+        call.writes, call.base = (self.writes[0].moved(base),), base
+        call.scratch, call.unit_flag = None, self.unit_flag
         return call
 
 
@@ -304,7 +304,7 @@ def again(template: Call, gm: GlobalTensor, *, write: bool) -> Call | None:
         return None
     if offset + extent > gm.buffer.nbytes:
         return None
-    return template if offset == known.base else template.at(known.moved(offset), write=write)
+    return template if offset == known.base else template.at(offset, write=write)
 
 
 def issue(

@@ -75,8 +75,8 @@ class Call:
     """
 
     __slots__ = (
-        "atomic", "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "mask", "meaning", "name",
-        "pipe", "reads", "scratch", "template", "undefined", "work", "writes",
+        "atomic", "base", "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "mask", "meaning",
+        "name", "pipe", "reads", "scratch", "template", "undefined", "work", "writes",
     )  # fmt: skip
 
     unit_flag = 0  # of the cube's fine-grained handshake: off
@@ -111,24 +111,16 @@ class Call:
         self.atomic: str | None = None  # of a store into GM that combines: "add", "max", "min"
         self.undefined: tuple[Access, ...] = ()  # bytes written with values that must not be used
         self.mask: tuple[int, int] | None = None
+        self.base = -1  # of a move that repeats another one: where its GM side begins
         self.template = self  # the call that this one repeats at another GM address
         self.scratch: Any = None  # room for whoever issues the call
 
-    def at(self, gm: Access, *, write: bool) -> Call:
-        """Return the same move with its GM side at another place."""
-        call = Call.__new__(Call)
-        call.instruction, call.name, call.pipe = self.instruction, self.name, self.pipe
-        call.reads, call.writes = (self.reads, (gm,)) if write else ((gm,), self.writes)
-        call.meaning, call.work, call.bytes = self.meaning, self.work, self.bytes
-        call.cost, call.geometry, call.extra, call.mask = (
-            self.cost,
-            self.geometry,
-            self.extra,
-            self.mask,
-        )
-        call.cache_mode, call.lint, call.undefined = self.cache_mode, self.lint, self.undefined
-        call.atomic = None
-        call.template, call.scratch = self, None
+    def at(self, base: int, *, write: bool) -> Call:
+        """Return the same move with its GM side, the destination where `write`, at byte `base`."""
+        call: MovedCall = MovedCall.__new__(MovedCall)
+        call.template = self.template
+        call.base = base
+        call.stores = write
         return call
 
     @property
@@ -183,6 +175,31 @@ class Call:
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.detail()}>"
+
+
+class MovedCall(Call):
+    """A move that repeats another one, `template`, at another place in GM.
+
+    Loops make one of these every trip, so it copies what it shares with its template only when somebody asks.
+    """
+
+    __slots__ = ("stores",)
+
+    stores: bool
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "template" or name.startswith("__"):
+            raise AttributeError(name)
+        template = self.template
+        if name in ("reads", "writes"):
+            self.reads, self.writes = template.reads, template.writes
+            if self.stores:
+                self.writes = (template.writes[0].moved(self.base),)
+            else:
+                self.reads = (template.reads[0].moved(self.base), *template.reads[1:])
+        else:
+            setattr(self, name, getattr(template, name))
+        return getattr(self, name)
 
 
 def _write_in_order(view: NDArray[Any], result: Any, lanes: NDArray[np.bool_] | None) -> None:

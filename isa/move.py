@@ -171,7 +171,7 @@ def _again(template: Call, dst: Tensor, src: Tensor) -> Call | None:
         return None
     if offset == known.base:
         return template
-    return template.at(known.moved(offset), write=gm is dst)
+    return template.at(offset, write=gm is dst)
 
 
 def _bind_count(dst: Tensor, src: Tensor, count: Any, pipe: Pipe) -> Call:

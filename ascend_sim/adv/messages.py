@@ -42,7 +42,7 @@ def serve(stream: Program, unit: CubeUnit) -> None:
         letter = receive(stream, frozenset((client,)) if busy and client is not None else None)
         client = letter.core
         command, reply, pipe, site = letter.call.content
-        stream.borrowed_site = site
+        stream.borrow_site(site)
         if command is None:
             awake.discard(client)
             unit.stored = True
@@ -50,7 +50,7 @@ def serve(stream: Program, unit: CubeUnit) -> None:
             command.run(unit)
         if reply is not None:
             answer(stream, client, reply, pipe)
-        stream.borrowed_site = None
+        stream.borrow_site(None)
     unit.close()
     raise KernelReturns
 
