@@ -72,7 +72,7 @@ class L2:
             first = low // sector
             count = -(-(low + access.high - access.low) // sector) - first
             held = buffer.scratch
-            if held is not None and count == held.width:  # it may be one of the rows
+            if held is not None and count == held.width:  # noqa: SIM108  it may be one of the rows
                 index = (first, 1, held.pitch, count)
             else:
                 index = (first, count, 1, 1)
