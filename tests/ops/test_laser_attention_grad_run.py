@@ -14,7 +14,7 @@ from ops.laser_attention_grad import inputs as data
 from ops.laser_attention_grad import reference
 from ops.laser_attention_grad.problem import BFLOAT16, Problem, to_heads
 from ops.laser_attention_grad.sizes import Sizes
-from ops.tensor import Array
+from ops.tensor import DTYPES, Array
 
 RANGES = ("-2,2", "-2,2", "-2,2", "-0.5,0.5")
 
@@ -229,3 +229,43 @@ def test_summary_tells_who_waits_for_whom() -> None:
     assert total == sum(waits)
     (lines,) = run.summary["explanation"].values()
     assert any("flag 2" in line and "flag 3" in line for line in lines)
+
+
+def test_transposing_more_rows_than_fit_hangs() -> None:
+    """More than 256 heads of 192, 256 rows a vector core: the library's loop waits for a flag that nobody raises."""
+    sizes = Sizes(257, 1, 1, 512, 256, 192, "SBH")
+    descs = data.descs(sizes, has_mask=False)
+    inputs = [np.zeros(desc.shape, DTYPES[desc.dtype]) for desc in descs]
+    operation = create_operation(
+        "LaserAttentionGradOperation", {"headNum": 1, "inputLayout": "SBH", "preTokens": 512}
+    )
+    outputs = [np.zeros(desc.shape, BFLOAT16) for desc in operation.infer_shape(inputs)]
+    context = Context(numerics="off", checks="off", cores=1)
+    operation.setup(inputs, outputs, context)
+    with pytest.raises(KernelError, match="MTE3_V") as caught:
+        operation.execute(inputs, outputs, context)
+    assert caught.value.finding.kind == "DEADLOCK"
+
+
+@pytest.mark.slow
+def test_transposing_head_by_head() -> None:
+    """257 heads do not fit a row of UB and 64 rows a vector core do: each head by itself, and the numbers are right."""
+    run = Case(Sizes(257, 1, 1, 256, 256, 192, "SBH")).run(checks="off", cores=2)
+    assert run.summary["numerics"]["passed"] is True
+    assert codes(run).get("differs-from-kernel-order") is None
+
+
+def test_widths_of_sbh_that_are_no_whole_heads_are_told() -> None:
+    sizes = Sizes(1, 1, 1, 256, 256, 192, "SBH")
+    inputs = [
+        np.zeros(desc.shape, DTYPES[desc.dtype]) for desc in data.descs(sizes, has_mask=False)
+    ]
+    inputs[0] = np.zeros((256, 1, 208), BFLOAT16)
+    operation = create_operation(
+        "LaserAttentionGradOperation", {"headNum": 1, "inputLayout": "SBH", "preTokens": 256}
+    )
+    outputs = [np.zeros(desc.shape, BFLOAT16) for desc in operation.infer_shape(inputs)]
+    context = Context(numerics="off", checks="off", cores=1)
+    operation.setup(inputs, outputs, context)
+    run = operation.execute(inputs, outputs, context)
+    assert codes(run)["width-not-whole-heads"] == "LAYOUT"
