@@ -245,13 +245,12 @@ class MovePipe(PipeQueue):
     the pipe until its bytes are out. What does not touch GM (L0C to L1, constant fills) has a price of its own.
     """
 
-    __slots__ = ("_late", "_results", "interval", "port")
+    __slots__ = ("_results", "interval", "port")
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
         port.done = self.done
-        self._late: dict[Item, int] = {}  # when the last of a Fixpipe's units is there
         self.interval = whole(core.chip.gm.move_issue)
         self._results: dict[Item, Any] = {}
 
@@ -262,8 +261,6 @@ class MovePipe(PipeQueue):
         if route is None:
             route = step.price = self._route(item.call.template)
         self.accept = item.accept = start + route.interval
-        if self.gate is not None and item.call.writes and item.call.unit_flag:
-            self._late[item] = self.gate.data_ready
         if route.access is None:
             self._move_locally(item, start, route)
             return
@@ -284,22 +281,17 @@ class MovePipe(PipeQueue):
     def _move_locally(self, item: Item, start: int, route: Route) -> None:
         self.land(item, start + route.duration)
         if self.core.numerics and item.call.writes:
-            when = max(start, self._late.pop(item, start))
-            self.core.agenda.at(when, READ, self.rank + item.index, self._read_locally, item)
+            self.core.agenda.at(start, READ, self.rank + item.index, self._read_locally, item)
 
     def _read_locally(self, item: Item) -> None:
-        self._results[item] = item.call.start(self.core.memories)
+        self._read(item)
         end = max(item.end, item.start + 1)
         self.core.agenda.at(end, RETIRE, self.rank + item.index, self._write, item)
 
     def _request(self, item: Item) -> None:
         core = self.core
         if core.numerics:
-            late = self._late.pop(item, 0) if self._late else 0
-            if late > core.agenda.now:
-                core.agenda.at(late, READ, self.rank + item.index, self._read_late, item)
-            else:
-                self._results[item] = item.call.start(core.memories)
+            self._read(item)
         route = item.step.price
         base = item.call.base
         access = route.access
@@ -307,8 +299,10 @@ class MovePipe(PipeQueue):
             self.port, item, access, base if base >= 0 else access.base, bypass=route.bypass
         )
 
-    def _read_late(self, item: Item) -> None:
-        self._results[item] = item.call.start(self.core.memories)
+    def _read(self, item: Item) -> None:
+        """Read the operands. With unit flags those out of L0C are taken unit by unit, each when it is there."""
+        core, call = self.core, item.call
+        self._results[item] = call.start(core.inside if call.unit_flag else core.memories)
 
     def done(self, item: Item) -> None:
         """Take the end of a transfer's bytes: its results follow after the latency; what waited can go on."""

@@ -86,8 +86,6 @@ class UnitFlags:
         self._changed_by: NDArray[Any] = np.full(
             count, None, object
         )  # the last Mmad or Fixpipe that changed a unit
-        self.data_ready = 0
-        """Of the Fixpipe that starts: when the last of its units is there."""
 
     def clear(self) -> None:
         """Free all units at the start of a block."""
@@ -106,8 +104,6 @@ class UnitFlags:
         if full.any() if pipe.pipe is _M else not full.all():
             return -1
         lead, step = self._pace(item, len(full))
-        if pipe.pipe is _FIX:
-            self.data_ready = int(seen.max())
         earliest = seen - (lead + np.arange(len(full)) * step)
         last = int(earliest.argmax())
         start = int(np.ceil(earliest[last]))

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ascend_sim import asc
 from ascend_sim.errors import DeadlockError
@@ -279,3 +281,96 @@ def test_what_an_earlier_tile_left_counts_as_written(turns: int) -> None:
     run = toy_run(refill, np.ones((32, 32), np.float16), turns, **CUBE)
     assert kinds(run) == [("UNINIT", "uninitialised-read")]
     assert run.findings[0].hits == 1
+
+
+# ---- random products ------------------------------------------------------------------------
+
+
+def products(
+    a: asc.GlobalAddress,
+    b: asc.GlobalAddress,
+    c: asc.GlobalAddress,
+    shape: tuple[int, int, int],
+    steps: int,
+    cuts: tuple[int, ...],
+    slots: int,
+    rounds: int,
+    to_l1: bool,
+) -> None:
+    """Results go through `slots` places of L0C in turn, each in pieces of columns, handed over by unit flags alone."""
+    m, n, k = shape
+    tall, wide, deep = (-(-size // 16) * 16 for size in shape)
+    a1 = tile(asc.float16, POSITION.A1, 0, tall * deep * steps)
+    b1 = tile(asc.float16, POSITION.B1, 1 << 17, wide * deep * steps)
+    c1 = tile(asc.float32, POSITION.A1, 1 << 18, tall * wide * rounds)
+    asc.data_copy(a1, window(a), tall * deep * steps)
+    asc.data_copy(b1, window(b), wide * deep * steps)
+    hand_over(E.MTE2_MTE1)
+    a2 = tile(asc.float16, POSITION.A2, 0, tall * deep * steps)
+    b2 = tile(asc.float16, POSITION.B2, 0, wide * deep * steps)
+    for operand, source, count in ((a2, a1, tall * deep), (b2, b1, wide * deep)):
+        asc.load_data(operand, source, asc.LoadData2DParams(0, count * steps // 256, 1))
+    hand_over(E.MTE1_M)
+    for turn in range(rounds):
+        result = tile(asc.float32, POSITION.CO1, turn % slots * (1 << 16), tall * wide)
+        for step in range(steps):
+            flag = 3 if step == steps - 1 else 2
+            asc.mmad(
+                result,
+                a2[step * tall * deep :],
+                b2[step * wide * deep :],
+                asc.MmadParams(m, n, k, flag, False, step == 0),
+            )
+            asc.pipe_barrier(asc.PipeID.PIPE_M)
+        for first, last in zip(cuts, (*cuts[1:], n), strict=True):
+            piece = asc.FixpipeParamsV220(last - first, m, tall, n, unit_flag=3)
+            if to_l1:
+                there = c1[turn * tall * wide + first * tall :]
+                piece = asc.FixpipeParamsV220(last - first, m, tall, tall * 2, unit_flag=3)
+                asc.fixpipe(there, result[first * tall :], piece, asc.FixpipeConfig.cfg_nz())
+            else:
+                asc.fixpipe(window(c)[turn * m * n + first :], result[first * tall :], piece)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    shape=st.tuples(
+        *[st.integers(1, 5).map(lambda size: 16 * size)] * 2, st.sampled_from([16, 48])
+    ),
+    odd=st.tuples(st.integers(0, 15), st.integers(0, 15)),
+    steps=st.integers(1, 3),
+    cut=st.integers(0, 4),
+    slots=st.integers(1, 2),
+    rounds=st.integers(1, 3),
+    to_l1=st.booleans(),
+)
+def test_random_products(
+    shape: tuple[int, int, int],
+    odd: tuple[int, int],
+    steps: int,
+    cut: int,
+    slots: int,
+    rounds: int,
+    to_l1: bool,
+) -> None:
+    m, n, k = shape[0] - odd[0], shape[1] - (0 if to_l1 else odd[1]), shape[2]
+    m = max(m, 2)  # a single row is another form
+    cuts = (0, 16 * cut) if 0 < 16 * cut < n else (0,)
+    random = np.random.default_rng(m * n * k)
+    left = [random.integers(-4, 5, (m, k)).astype(np.float16) for _ in range(steps)]
+    right = [random.integers(-4, 5, (k, n)).astype(np.float16) for _ in range(steps)]
+    a = np.concatenate([nd_to_zz(part).ravel() for part in left])
+    b = np.concatenate([nd_to_zn(part).ravel() for part in right])
+    c = np.zeros((rounds, m, n), np.float32)
+    run = toy_run(
+        products, a, b, c, (m, n, k), steps, cuts, slots, rounds, to_l1, outputs=["c"], **CUBE
+    )
+    assert run.findings == []
+    if not to_l1:
+        pairs = zip(left, right, strict=True)
+        assert (c == sum(x.astype(np.float64) @ y.astype(np.float64) for x, y in pairs)).all()
+    assert replayed(run) == run.cycles
+
+
+def replayed(run: Run) -> int:
+    return run.recording().replay("toy").cycles
