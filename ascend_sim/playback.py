@@ -13,6 +13,7 @@ from ascend_sim.agenda import PROGRAM
 from ascend_sim.config import Chip
 from ascend_sim.cost import cube_cycles
 from ascend_sim.errors import KernelError
+from ascend_sim.placement import task_ratio
 from ascend_sim.program import AHEAD, ScalarCall, scalar_cost, spending
 from ascend_sim.recording import Origin, Part, Recording, Scalar
 from ascend_sim.recording import Step as Recorded
@@ -21,13 +22,12 @@ from ascend_sim.session import Session
 from ascend_sim.soft_flags import SoftSet
 from ascend_sim.trace import Item, Kind, Step
 from isa.instruction import Call
-from isa.types import Pipe, Space
+from isa.types import CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ascend_sim.core import Core
-    from isa.types import CoreKind
 
 _S = Pipe.S
 _INSTRUCTION, _BARRIER = Kind.INSTRUCTION, Kind.BARRIER
@@ -156,6 +156,9 @@ def _nothing(_: Core) -> None:
 class _Playback:
     """A recorded part of a block in place of a program: hands its items to a core."""
 
+    order = None
+    polls = 0
+
     def __init__(self, session: ReplaySession, core: Core, part: Part) -> None:
         self.session = session
         self.core = core
@@ -165,6 +168,13 @@ class _Playback:
         self._part = part
         self._index = len(core.log.items)
         self._portions = self._make_portions()
+
+    @property
+    def number(self) -> int:
+        """The index that `get_block_idx` gave."""
+        if self.core_kind is CoreKind.AIC:
+            return self.block
+        return self.block * task_ratio(self.session.kernel_type) + self.sub_block
 
     def resume(self, _: Any) -> None:
         """Hand over the next portion of items."""
