@@ -6,10 +6,10 @@ own line. Items wait in the core's list until the scalar unit gets to them.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from sys import _getframe
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -176,6 +176,11 @@ class Program:
         self.phase = 0
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
+        self._watch: Callable[[Item], None] | None = None  # sees all items
+        if self.auto is not None:
+            self._watch = self._see
+        elif self.order is not None:
+            self._watch = self.order.issue
         self.insert: InsertSync | None = None
         self.plain: set[int] = set()  # owners of bytes that no queue manages: serials of TBufs
         if session.insert_sync:
@@ -267,7 +272,7 @@ class Program:
         nearer are passed over. While one function of the kernel runs, its callers stand still, so only the
         place inside it has to be looked up.
         """
-        frame = sys._getframe(depth)
+        frame = _getframe(depth)
         if frame is self._frame:
             index = self._places.get(frame.f_lasti)
             if index is not None:
@@ -316,28 +321,30 @@ class Program:
         return item
 
     def _append(self, item: Item) -> None:
-        if self.order is not None:
-            self.order.issue(item)
-        if self.auto is not None:
-            self.auto.see(item)
+        if self._watch is not None:
+            self._watch(item)
         self._items.append(item)
         if item.index >= self._until:
             self._give_way()
 
-    def _put(self, step: Step, call: Any = None) -> Item:
+    def _put(self, step: Step, call: Any = None) -> None:
         """Queue an item of a known step."""
         index = self._index
         self._index = index + 1
         item = Item(step, self._core_index, index, call)
         self._log.append(item)
+        if self._watch is not None:
+            self._watch(item)
+        self._items.append(item)
+        if index >= self._until:
+            self._give_way()
+
+    def _see(self, item: Item) -> None:
+        """Let the order of accesses and automatic synchronisation see an item."""
         if self.order is not None:
             self.order.issue(item)
         if self.auto is not None:
             self.auto.see(item)
-        self._items.append(item)
-        if index >= self._until:
-            self._give_way()
-        return item
 
     def _set_step(self, event: int, event_id: int, site: int, *, inserted: bool) -> Step:
         """Return the step of a set inside a core."""
@@ -371,11 +378,17 @@ class Program:
         step.flag = event * EVENT_IDS + event_id
         return step
 
-    def queue_set(self, event: int, label: str, site: int) -> int:
-        """Set an event for a queue, with the lowest free id of the framework's pool; return the id.
+    def queue_set(self, event: int, label: str, block: Any) -> int:
+        """Set an event for a queue's block, with the lowest free id of the framework's pool; return the id.
 
-        Queues make most of a kernel's items, so this and `queue_wait` do all of it in one place.
+        Queues make most of a kernel's items, so this and `queue_wait` do all of it in one place; the call site
+        becomes the block's.
         """
+        frame = _getframe(2)
+        site = self._places.get(frame.f_lasti) if frame is self._frame else None
+        if site is None:
+            site = self._find_site(frame)
+        block.site = site
         used = self.events[event]
         free = ~used & (used + 1)
         if free >= _NO_ID or not self._works[event]:
@@ -384,26 +397,55 @@ class Program:
             return event_id
         self.events[event] = used | free
         event_id = free.bit_length() - 1
-        step = self._steps.get(site << 12 | (event * EVENT_IDS + event_id) << 2)
-        self._put(step or self._set_step(event, event_id, site, inserted=False))
+        step = self._steps.get(site << 12 | event << 5 | event_id << 2)
+        if step is None:
+            step = self._set_step(event, event_id, site, inserted=False)
+        index = self._index
+        self._index = index + 1
+        item = Item(step, self._core_index, index)
+        self._log.append(item)
+        if self._watch is not None:
+            self._watch(item)
+        self._items.append(item)
+        if index >= self._until:
+            self._give_way()
         return event_id
 
     def queue_wait(
-        self, event: int, event_id: int, site: int, cause: Cause, forget: Any = None
+        self, event: int, event_id: int, block: Any, cause: Cause, forget: Any = None
     ) -> None:
         """Wait for an event that a queue set, and give its id back to the pool.
 
         `forget` names the bytes that are nobody's from then on: what they hold is not defined any more.
         """
+        frame = _getframe(2)
+        site = self._places.get(frame.f_lasti) if frame is self._frame else None
+        if site is None:
+            site = self._find_site(frame)
+        block.site = site
+        self.events[event] &= ~(1 << event_id)
         if not self._works[event]:
             self.wait_flag(HardEvent(event), event_id, cause, site=site)
-        else:
-            self._put(self._wait_step(event, event_id, site, cause, forget, inserted=False))
-        self.events[event] &= ~(1 << event_id)
+            return
+        step = self._steps.get(site << 12 | event << 5 | event_id << 2 | 1)
+        if step is None or step.forget != forget or step.cause is not cause:
+            step = self._wait_step(event, event_id, site, cause, forget, inserted=False)
+        index = self._index
+        self._index = index + 1
+        item = Item(step, self._core_index, index)
+        self._log.append(item)
+        if self._watch is not None:
+            self._watch(item)
+        self._items.append(item)
+        if index >= self._until:
+            self._give_way()
 
     def issue(self, call: Call, depth: int = 3) -> None:
         """Take a bound instruction; the kernel's frame is `depth` frames above `site`, or further up."""
-        site = self.site(depth)
+        frame = _getframe(depth - 1)
+        site = self._places.get(frame.f_lasti) if frame is self._frame else None
+        if site is None:
+            site = self._find_site(frame)
         registers = self.registers
         if registers.atomic_type is not None:
             call = as_atomic(call, registers.atomic_operation, registers.atomic_type)
@@ -425,7 +467,15 @@ class Program:
         if template.lint is not None:
             kind, code, message = template.lint
             self.session.report(kind, code, message, site, self.core.name, call.pipe.name)
-        self._put(step, call)
+        index = self._index
+        self._index = index + 1
+        item = Item(step, self._core_index, index, call)
+        self._log.append(item)
+        if self._watch is not None:
+            self._watch(item)
+        self._items.append(item)
+        if index >= self._until:
+            self._give_way()
         if self.insert is not None:
             self.insert.after(call, site)
 

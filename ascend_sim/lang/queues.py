@@ -7,13 +7,13 @@ them. `alloc_tensor` waits for the block's last free event, `enque` sets and `de
 from __future__ import annotations
 
 from collections import deque as double_ended
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ascend_sim.lang.refused import OwnPool
 from ascend_sim.trace import Cause
 from isa.faults import fault
 from isa.stream import current
-from isa.tensor import LocalTensor, element_type
+from isa.tensor import LocalTensor, Owner, element_type
 from isa.types import POSITION_SPACE, DType, HardEvent, Space, TPosition
 
 if TYPE_CHECKING:
@@ -74,17 +74,22 @@ def program() -> Program:
 class _Block:
     """One buffer of a queue."""
 
-    __slots__ = ("addr", "bytes", "free_id", "number", "owner", "site", "state", "tensors")
+    __slots__ = (
+        "addr", "bytes", "free_id", "next", "number", "owner", "serial", "site", "state", "tensors",
+    )  # fmt: skip
+
+    next: _Block
 
     def __init__(self, addr: int, number: int, label: str, space: Space, length: int) -> None:
         self.addr = addr
         self.number = number
         self.owner = program().session.owner(f"{label}[{number}]", space, addr, length)
+        self.serial = self.owner.serial
         self.bytes = (self.owner, space, addr, length)
         self.state = FREE
         self.free_id: int | None = None
         self.site = 0
-        self.tensors: dict[DType, tuple[LocalTensor, Any]] = {}
+        self.tensors: dict[Any, tuple[LocalTensor, Any]] = {}  # by DType
 
 
 class TQueBind(OwnPool):
@@ -107,11 +112,14 @@ class TQueBind(OwnPool):
             )
         self.src, self.dst, self.depth = src, dst, int(depth)
         self.enque_event, self.free_event = events
+        self._enque_number, self._free_number = int(self.enque_event), int(self.free_event)
+        self._stream: Program | None = None  # that of its buffers
         self.position = src if dst in (TPosition.GM, TPosition.CO2) else dst
         self.label = "queue"
         self.length = 0
         self._blocks: list[_Block] = []
-        self._next = 0
+        self._first: _Block | None = None  # where the search for a free one starts
+        self._by_owner: dict[Owner | None, _Block] = {}
         self._filled: double_ended[tuple[_Block, int]] = double_ended()
 
     # ---- life of a block --------------------------------------------------------------------
@@ -123,23 +131,34 @@ class TQueBind(OwnPool):
 
         With a tensor in place of the type, that tensor becomes the block's.
         """
-        stream = program()
-        blocks = self._blocks
-        count = len(blocks)
-        for step in range(count):
-            block = blocks[(self._next + step) % count]
-            if block.state is FREE:
-                break
-        else:
-            self._nothing_free(stream)
-        self._next = (block.number + 1) % count
+        stream = current.get(None)
+        if stream is not self._stream:
+            stream = program()
+        block = self._first
+        if block is None or block.state is not FREE:
+            block = self._free_block(stream)
+        self._first = block.next
         block.state = OCCUPIED
-        stream.freed.pop(block.owner.serial, None)
-        block.site = stream.site(2)
-        if block.free_id is not None:
-            stream.queue_wait(self.free_event, block.free_id, block.site, _BUFFER, block.bytes)
+        stream.freed.pop(block.serial, None)
+        free_id = block.free_id
+        if free_id is None:
+            block.site = stream.site(2)
+        else:
             block.free_id = None
+            stream.queue_wait(self._free_number, free_id, block, _BUFFER, block.bytes)
+        known = block.tensors.get(dtype) if type(dtype) is DType else None
+        if known is not None and known[0].key is known[1] and tensor is None:
+            return known[0]
         return self._tensor(block, dtype if tensor is None else tensor)
+
+    def _free_block(self, stream: Program) -> _Block:
+        """Return the next free block after those that are in use."""
+        blocks = self._blocks
+        start = self._first.number if self._first is not None else 0
+        for block in (*blocks[start:], *blocks[:start]):
+            if block.state is FREE:
+                return block
+        return self._nothing_free(stream)
 
     def _tensor(self, block: _Block, dtype: Any) -> LocalTensor:
         if type(dtype) is not DType:
@@ -166,7 +185,7 @@ class TQueBind(OwnPool):
         what._become(self._tensor(block, what.dtype))
         return what
 
-    def _nothing_free(self, stream: Program) -> None:
+    def _nothing_free(self, stream: Program) -> NoReturn:
         if not self._blocks:
             fault(
                 "QUEUE",
@@ -185,12 +204,7 @@ class TQueBind(OwnPool):
             self.label,
         )
 
-    def _block_of(self, tensor: Any, call: str) -> _Block:
-        if type(tensor) is LocalTensor:
-            owner = tensor.owner
-            for block in self._blocks:
-                if owner is block.owner:
-                    return block
+    def _foreign(self, tensor: Any, call: str) -> NoReturn:
         fault(
             "QUEUE",
             "foreign-tensor",
@@ -203,9 +217,13 @@ class TQueBind(OwnPool):
         self, tensor: LocalTensor, src_user_pos: Any = None, dst_user_pos: Any = None
     ) -> None:
         """Hand a filled tensor to the consumer: its pipe may start when the producer's earlier work is complete."""
-        stream = program()
-        block = self._block_of(tensor, "enque")
-        if block.state not in (OCCUPIED, DEQUE):
+        stream = current.get(None)
+        if stream is not self._stream:
+            stream = program()
+        block = self._by_owner.get(tensor.owner) if type(tensor) is LocalTensor else None
+        if block is None:
+            self._foreign(tensor, "enque")
+        if block.state is not OCCUPIED and block.state is not DEQUE:
             fault(
                 "QUEUE",
                 "enque-state",
@@ -220,12 +238,11 @@ class TQueBind(OwnPool):
                 f"dequeued. Dequeue first, or give the queue a depth of {len(self._filled) + 1}",
                 self.label,
             )
-        event = self.enque_event
+        event = self._enque_number
         if src_user_pos is not None or dst_user_pos is not None:
-            event = self._event(src_user_pos, dst_user_pos)
+            event = int(self._event(src_user_pos, dst_user_pos))
         block.state = ENQUE
-        block.site = site = stream.site(2)
-        self._filled.append((block, stream.queue_set(event, self.label, site)))
+        self._filled.append((block, stream.queue_set(event, self.label, block)))
 
     def deque(
         self,
@@ -239,7 +256,9 @@ class TQueBind(OwnPool):
 
         With a tensor in place of the type, that tensor becomes the block's.
         """
-        stream = program()
+        stream = current.get(None)
+        if stream is not self._stream:
+            stream = program()
         if not self._filled:
             held = [block for block in self._blocks if block.state is OCCUPIED]
             why = (
@@ -249,18 +268,24 @@ class TQueBind(OwnPool):
             )
             fault("QUEUE", "deque-empty", f"deque: {self.label} is empty: {why}", self.label)
         block, event_id = self._filled.popleft()
-        event = self.enque_event
+        event = self._enque_number
         if src_user_pos is not None or dst_user_pos is not None:
-            event = self._event(src_user_pos, dst_user_pos)
+            event = int(self._event(src_user_pos, dst_user_pos))
         block.state = DEQUE
-        block.site = site = stream.site(2)
-        stream.queue_wait(event, event_id, site, _FLAG)
+        stream.queue_wait(event, event_id, block, _FLAG)
+        known = block.tensors.get(dtype) if type(dtype) is DType else None
+        if known is not None and known[0].key is known[1] and tensor is None:
+            return known[0]
         return self._tensor(block, dtype if tensor is None else tensor)
 
     def free_tensor(self, tensor: LocalTensor) -> None:
         """Give a block back: whoever allocates it next waits until the consumer's earlier work is complete."""
-        stream = program()
-        block = self._block_of(tensor, "free_tensor")
+        stream = current.get(None)
+        if stream is not self._stream:
+            stream = program()
+        block = self._by_owner.get(tensor.owner) if type(tensor) is LocalTensor else None
+        if block is None:
+            self._foreign(tensor, "free_tensor")
         if block.state is FREE:
             fault(
                 "QUEUE",
@@ -276,10 +301,9 @@ class TQueBind(OwnPool):
                 f"dequeue it first",
                 self.label,
             )
-        block.site = site = stream.site(2)
-        block.free_id = stream.queue_set(self.free_event, self.label, site)
+        block.free_id = stream.queue_set(self._free_number, self.label, block)
         block.state = FREE
-        stream.freed[block.owner.serial] = site
+        stream.freed[block.serial] = block.site
 
     def _event(self, source: Any, target: Any) -> HardEvent:
         events = EVENTS.get((TPosition(source), TPosition(target)))
@@ -327,10 +351,15 @@ class TQueBind(OwnPool):
     def _take(self, label: str, address: int, count: int, length: int) -> None:
         """Get the buffers."""
         self.label, self.length = label, length
+        self._stream = program()
         self._blocks = [
             _Block(address + number * length, number, label, POSITION_SPACE[self.position], length)
             for number in range(count)
         ]
+        for block in self._blocks:
+            block.next = self._blocks[(block.number + 1) % count]
+        self._first = self._blocks[0]
+        self._by_owner = {block.owner: block for block in self._blocks}
 
     def _drain(self, stream: Program) -> None:
         """Wait for the free events that are pending."""
