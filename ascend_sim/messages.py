@@ -158,6 +158,10 @@ def race_of_cores(conflict: Conflict, names: tuple[str, str], sites: list[Site])
     lines.append(
         f"  let each own its part of {buffer.name}, or put a flag between cores, or sync_all, between the two"
     )
+    if any(use.item.pipe is Pipe.S and not use.write for use in (first, second)):
+        lines.append(
+            "  a word that is polled by hand orders nothing for this check: ib_set and ib_wait do it, and are known"
+        )
     return "\n".join(lines)
 
 

@@ -91,6 +91,22 @@ def test_scalar_accesses_count_too() -> None:
     assert (finding.code, finding.bytes, finding.pipe) == ("race-blocks-waw", (12, 16), "S")
 
 
+def test_a_word_that_is_polled_by_hand() -> None:
+    def kernel(z: asc.GlobalAddress) -> None:
+        if asc.get_block_idx() == 0:
+            while window(z).get_value(0) == 0:  # poll
+                asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, window(z))
+        else:
+            for _ in range(50):
+                local(A, 8).set_value(0, 1.0)
+            window(z).set_value(0, 1.0)
+            asc.data_cache_clean_and_invalid(asc.CacheLine.SINGLE_CACHE_LINE, window(z))
+
+    finding = race(toy_run(kernel, zeros(16), cores=2))
+    assert (finding.code, finding.line) == ("race-blocks-raw", line_of(kernel, "# poll"))
+    assert "ib_set and ib_wait do it" in finding.message
+
+
 def test_two_names_of_one_array() -> None:
     """Blocks write disjoint parts of two views of one root that overlap."""
 
