@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ascend_sim import asc
@@ -44,7 +44,7 @@ def test_images(dtype: DType, n: int, c: int, h: int, w: int, last: bool) -> Non
     check_images(dtype, n, c, h, w, last)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     st.sampled_from(TYPES),
     st.integers(1, 4),
