@@ -23,6 +23,8 @@ from ascend_sim.unit_flags import UnitFlags, UnitMap
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ascend_sim.config import Chip
     from ascend_sim.cross_core import CrossFlags
     from ascend_sim.gm import GlobalMemory
@@ -44,6 +46,25 @@ _SPACES_OF = {
     CoreKind.AIV: (Space.UB,),
     CoreKind.AIC: (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.BT, Space.FB),
 }
+
+
+class Memories(dict[Space, "NDArray[np.uint8]"]):
+    """The bytes of some memories, poisoned; made when somebody first asks. Those without a size are `others`' own."""
+
+    def __init__(self, sizes: dict[Space, int], others: Memories | None = None) -> None:
+        self._sizes = sizes
+        self._others = others
+
+    def __missing__(self, space: Space) -> NDArray[np.uint8]:
+        if space not in self._sizes and self._others is not None:
+            return self._others[space]
+        memory = self[space] = np.full(self._sizes[space], POISON, np.uint8)
+        return memory
+
+    def poison(self) -> None:
+        """Fill what has been made so far with poison."""
+        for memory in self.values():
+            memory.fill(POISON)
 
 
 class Core:
@@ -78,10 +99,10 @@ class Core:
         self.cross_flags: dict[int, Flag] = {}  # these outlive a block
         self.mailbox = Mailbox(self)
         self.numerics = numerics
-        self.memories = {
-            space: np.full(chip.memories[space.name].bytes, POISON, np.uint8)
-            for space in _SPACES_OF[self.kind]
+        self.memory_sizes = {
+            space: chip.memories[space.name].bytes for space in _SPACES_OF[self.kind]
         }
+        self.memories = Memories(self.memory_sizes)
         self.set_cycles = whole(chip.sync.set)
         self.visible = whole(chip.sync.visible)
         self.write_latency = whole(chip.gm.latency_l2_write)
@@ -110,9 +131,10 @@ class Core:
                 self.pipes[pipe] = maker(self, pipe, depth, pipe_rank)
         self.enough_cells = chip.cube.dependency_window * FRACTAL_CELLS
         self.unit_flags: UnitFlags | None = None
-        self.inside: dict[Space, Any] = {}  # the memories as pipe M knows them: all its sums added
+        self.inside = Memories(  # as pipe M knows the memories: all its sums added
+            {Space.L0C: self.memory_sizes.get(Space.L0C, 0)}, self.memories
+        )
         if self.kind is CoreKind.AIC:
-            self.inside = {**self.memories, Space.L0C: self.memories[Space.L0C].copy()}
             self.unit_flags = UnitFlags(self, units)
             self.pipes[Pipe.M].gate = self.pipes[Pipe.FIX].gate = self.unit_flags
         self.lanes: list[PipeQueue | None] = [self.pipes.get(pipe) for pipe in Pipe]
@@ -141,10 +163,9 @@ class Core:
         if not self.log.blocks:
             self.log.start = time
         self.log.firsts.append(len(self.log.items))
-        for memory in self.memories.values():
-            memory.fill(POISON)
+        self.memories.poison()
         if self.unit_flags is not None:
-            self.inside[Space.L0C].fill(POISON)
+            self.inside.poison()
             self.unit_flags.clear()
         for pipe in self.pipes.values():
             pipe.reset(time)

@@ -964,8 +964,7 @@ class Program:
 
     def capacity(self, space: Space) -> int:
         """Return the size of a memory of this core in bytes; 0 where it has none."""
-        memory = self.core.memories.get(space)
-        return memory.nbytes if memory is not None else 0
+        return self.core.memory_sizes.get(space, 0)
 
     def fault(self, fault: IsaFault) -> None:
         """Raise a fault of the instruction set as the kernel's error, with its place."""

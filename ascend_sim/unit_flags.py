@@ -170,7 +170,7 @@ class UnitOrder:
 
     def __init__(self, program: Program) -> None:
         self._map = program.session.units
-        count = -(-program.core.memories[Space.L0C].nbytes // self._map.granule)
+        count = -(-program.core.memory_sizes[Space.L0C] // self._map.granule)
         self._full: NDArray[np.bool_] = np.zeros(count, bool)
         self._changed: NDArray[np.int64] = np.zeros(count, np.int64)  # by which Mmad or Fixpipe
         self._tokens: NDArray[Any] = np.full(count, None, object)  # what that one knew

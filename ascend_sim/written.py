@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,15 +19,63 @@ if TYPE_CHECKING:
     from isa.types import Space
 
 
+class _Memory:
+    """The written bytes of one memory: ranges without gaps, and what patterns with gaps add, a bit for each byte."""
+
+    __slots__ = ("_bits", "_ends", "_size", "_starts")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._bits: NDArray[np.bool_] | None = None
+
+    def covers(self, low: int, high: int) -> bool:
+        """Return whether a range holds all bytes from `low` to `high`; `bits` may know more."""
+        place = bisect_right(self._starts, low)
+        return place > 0 and self._ends[place - 1] >= high
+
+    def add(self, low: int, high: int) -> None:
+        """Enter a range."""
+        starts, ends = self._starts, self._ends
+        first, past = bisect_left(ends, low), bisect_right(starts, high)
+        if first < past:  # it meets others
+            low, high = min(low, starts[first]), max(high, ends[past - 1])
+        starts[first:past] = [low]
+        ends[first:past] = [high]
+
+    def remove(self, low: int, high: int) -> None:
+        """Take the bytes from `low` to `high` for unwritten."""
+        self.cut(low, high)
+        if self._bits is not None:
+            self._bits[low:high] = False
+
+    def cut(self, low: int, high: int) -> None:
+        """Let `bits` alone tell of the bytes from `low` to `high`."""
+        starts, ends = self._starts, self._ends
+        first, past = bisect_right(ends, low), bisect_left(starts, high)
+        if first < past:
+            before, after = starts[first], ends[past - 1]
+            left, right = before < low, after > high
+            starts[first:past] = [before] * left + [high] * right
+            ends[first:past] = [low] * left + [after] * right
+
+    def bits(self) -> NDArray[np.bool_]:
+        """Return a bit for each byte, which may be changed where `cut` has been."""
+        if self._bits is None:
+            self._bits = np.zeros(self._size, bool)
+        for low, high in zip(self._starts, self._ends, strict=True):
+            self._bits[low:high] = True
+        return self._bits
+
+
 class Written:
-    """One bit for each byte of a core's memories, from the start of its block on."""
+    """What has been written of a core's memories from the start of its block on."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._session = program.session
-        self._written = {
-            space: np.zeros(memory.nbytes, bool) for space, memory in program.core.memories.items()
-        }
+        self._memories = {space: _Memory(size) for space, size in program.core.memory_sizes.items()}
         self._hollow: list[tuple[Access, int]] = []  # loads of bytes that nothing had written
         self._complete: set[int] = set()  # calls whose reads have been found written
         self._marked: set[int] = set()  # calls whose writes have been marked
@@ -34,37 +83,46 @@ class Written:
 
     def scalar(self, item: Item, access: Access, *, write: bool) -> None:
         """Take an access of the scalar unit."""
-        view = access.byte_view(self._written[access.space])
+        memory = self._memories[access.space]
         if write:
-            view[...] = True
-        elif not view.all():
-            self._uninitialised(item, access)
+            memory.add(access.low, access.high)
+        elif not memory.covers(access.low, access.high):
+            self._check_written(item, access)
 
     def instruction(self, item: Item) -> None:
         """Look over what an instruction reads, and mark what it writes."""
         call = item.call
-        identity = id(call.template)
+        template = call.template
+        identity = id(template)
         if identity not in self._complete and not self._look_at_sources(item, identity):
             return
-        if identity in self._marked and not call.undefined:
+        undefined = template.undefined
+        if identity in self._marked and not undefined:
             return
         target = call.writes[0]
         if target.buffer is None:
-            bits = self._written[target.space]
-            lost = any(access.byte_view(bits).any() for access in call.undefined)
-            view = target.byte_view(bits)
-            if target.lanes is None:
-                view[...] = True
-            else:
-                np.copyto(view, True, where=target.lanes[..., None])
-            for access in call.undefined:
-                access.byte_view(bits)[...] = False
-            if lost:
-                self._start_anew()
-        if not call.undefined:
+            memory = self._memories[target.space]
+            if undefined:
+                self._mark_but(memory, target, undefined)
+            elif target.contiguous:
+                memory.add(target.low, target.high)
+            elif not memory.covers(target.low, target.high):
+                _mark(memory, target)
+        if not undefined:
             self._marked.add(identity)
             if target.owner is not None:
                 self._calls_of.setdefault(target.owner.serial, set()).add(identity)
+
+    def _mark_but(self, memory: _Memory, target: Access, undefined: tuple[Access, ...]) -> None:
+        """Mark what an instruction writes, but for bytes with values that must not be used."""
+        bits = memory.bits()
+        lost = any(access.byte_view(bits).any() for access in undefined)
+        _mark(memory, target)
+        for access in undefined:
+            memory.cut(access.low, access.high)
+            access.byte_view(bits)[...] = False
+        if lost:
+            self._start_anew()
 
     def _look_at_sources(self, item: Item, identity: int) -> bool:
         """Check that what a call reads has been written; return False where it has marked its writes itself."""
@@ -72,8 +130,11 @@ class Written:
         moves_only = isinstance(call, LoadCall)
         for access in call.reads:
             if access.buffer is None:
-                if moves_only:
-                    written = access.byte_view(self._written[access.space]).all(axis=-1)
+                memory = self._memories[access.space]
+                if memory.covers(access.low, access.high):
+                    pass
+                elif moves_only:
+                    written = access.byte_view(memory.bits()).all(axis=-1)
                     if not written.all():
                         self._load_partly(item, written)
                         return False
@@ -87,9 +148,11 @@ class Written:
     def _load_partly(self, item: Item, written: NDArray[np.bool_]) -> None:
         """Take a load of elements of which only some have been written: the others arrive as unwritten ones."""
         target = item.call.writes[0]
-        view = target.byte_view(self._written[target.space])
+        memory = self._memories[target.space]
+        view = target.byte_view(memory.bits())
         arrived = item.call.arrives(written)[..., None]
         lost = bool((view & ~arrived).any())
+        memory.cut(target.low, target.high)
         view[...] = arrived
         if lost:
             self._start_anew()
@@ -103,13 +166,14 @@ class Written:
 
     def forget(self, owner: Owner, space: Space, address: int, length: int) -> None:
         """Take a buffer's bytes for unwritten: a queue has handed them out anew."""
-        self._written[space][address : address + length] = False
+        self._memories[space].remove(address, address + length)
         for identity in self._calls_of.pop(owner.serial, ()):
             self._complete.discard(identity)
             self._marked.discard(identity)
 
     def _check_written(self, item: Item, access: Access) -> None:
-        view = access.byte_view(self._written[access.space])
+        memory = self._memories[access.space]
+        view = access.byte_view(memory.bits())
         written = (
             view.all()
             if access.lanes is None
@@ -117,9 +181,11 @@ class Written:
         )
         if not written:
             self._uninitialised(item, access)
+        elif access.contiguous:
+            memory.add(access.low, access.high)  # now that it is known
 
     def _uninitialised(self, item: Item, access: Access) -> None:
-        bits = self._written[access.space]
+        bits = self._memories[access.space].bits()
         for low, high in access.ranges().tolist():
             missing = np.flatnonzero(~bits[low:high])
             if len(missing):
@@ -145,3 +211,12 @@ class Written:
                     struck=True,
                 )
                 return
+
+
+def _mark(memory: _Memory, target: Access) -> None:
+    """Mark bytes with gaps between them."""
+    view = target.byte_view(memory.bits())
+    if target.lanes is None:
+        view[...] = True
+    else:
+        np.copyto(view, True, where=target.lanes[..., None])

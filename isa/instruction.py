@@ -119,6 +119,7 @@ class Call:
         """Return the same move with its GM side, the destination where `write`, at byte `base`."""
         call: MovedCall = MovedCall.__new__(MovedCall)
         call.template = self.template
+        call.atomic = None
         call.base = base
         call.stores = write
         return call
