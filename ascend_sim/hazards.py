@@ -41,9 +41,10 @@ _PRUNE_AT = 64
 class _Lane:
     """One pipe in program order: what waits to be followed, and what it knows to be complete."""
 
-    __slots__ = ("count", "freed", "known", "pending", "snapshot")
+    __slots__ = ("count", "freed", "known", "pending", "pipe", "snapshot")
 
-    def __init__(self) -> None:
+    def __init__(self, pipe: Pipe) -> None:
+        self.pipe = pipe
         self.pending: deque[tuple[Item, list[int]]] = deque()
         self.known = [0] * (_EPOCH + 1)
         self.count = 0
@@ -73,10 +74,11 @@ class _Log:
     has to be looked at.
     """
 
-    __slots__ = ("entries", "limit")
+    __slots__ = ("entries", "last", "limit")
 
     def __init__(self) -> None:
         self.entries: list[_Entry] = []
+        self.last = 0  # number of the last one
         self.limit = _PRUNE_AT
 
 
@@ -86,8 +88,10 @@ class Order:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._session = program.session
-        self._lanes = {pipe: _Lane() for pipe in PIPES_OF[program.core_kind]}
-        self._by_pipe = [self._lanes.get(pipe) for pipe in Pipe]
+        self._lanes = {pipe: _Lane(pipe) for pipe in PIPES_OF[program.core_kind]}
+        lanes = [None if pipe is _S else self._lanes.get(pipe) for pipe in Pipe]
+        self._lane_of = lanes * len(Kind)  # by `Step.slot`; None: the scalar unit
+        self._behind = 0  # items that are pending
         self._scalar = self._lanes[Pipe.S]
         self._scalar.snapshot = self._scalar.known
         self._tokens: dict[int, deque[list[int]]] = {}
@@ -115,13 +119,13 @@ class Order:
             self._backlog.append((self.issue, item))
             return
         snapshot = self._scalar.known
-        if item.pipe is _S:
+        lane = self._lane_of[item.step.slot]
+        if lane is None:
             self._scalar_item(item)
-            return
-        lane: _Lane = self._by_pipe[item.pipe]  # type: ignore[assignment]
-        if lane.pending or not self._step(item.pipe, lane, item, snapshot):
+        elif lane.pending or not self._step(lane, item, snapshot):
             lane.pending.append((item, snapshot))
-        elif _moves_others(item) and any(other.pending for other in self._lanes.values()):
+            self._behind += 1
+        elif self._behind and _moves_others(item):
             self._follow()
 
     def go_on(self) -> None:
@@ -159,21 +163,23 @@ class Order:
         moved = True
         while moved:
             moved = False
-            for pipe, lane in self._lanes.items():
+            for lane in self._lanes.values():
                 while lane.pending:
                     item, snapshot = lane.pending[0]
-                    if not self._step(pipe, lane, item, snapshot):
+                    if not self._step(lane, item, snapshot):
                         break
                     lane.pending.popleft()
+                    self._behind -= 1
                     moved = moved or _moves_others(item)
 
-    def _step(self, pipe: Pipe, lane: _Lane, item: Item, snapshot: list[int]) -> bool:
+    def _step(self, lane: _Lane, item: Item, snapshot: list[int]) -> bool:
         if snapshot is not lane.snapshot:
             lane.snapshot = snapshot
             _join(lane.known, snapshot)
-        kind = item.kind
+        step = item.step
+        kind = step.kind
         if kind is _INSTRUCTION:
-            call = item.call
+            call, pipe = item.call, lane.pipe
             flagged = call.unit_flag
             if flagged and not self._units.may_start(pipe, lane, call):  # type: ignore[union-attr]
                 return False
@@ -188,22 +194,25 @@ class Order:
                 self._units.finish(pipe, lane, call)  # type: ignore[union-attr]
         elif kind is _SET:
             token = lane.known.copy()
-            token[pipe] = lane.count
-            if item.event is None:
+            token[lane.pipe] = lane.count
+            if step.event is None:
                 program = self._program
                 epoch = self._epochs[token[_EPOCH]]
                 self._cores.set(program.core, item, program.unit, token[:_EPOCH], epoch)
             else:
-                self._tokens.setdefault(item.flag, deque()).append(token)
+                tokens = self._tokens.get(step.flag)
+                if tokens is None:
+                    tokens = self._tokens[step.flag] = deque()
+                tokens.append(token)
         elif kind is _WAIT:
-            tokens = self._tokens.get(item.flag)
+            tokens = self._tokens.get(step.flag)
             if not tokens:
                 return False
             _join(lane.known, tokens.popleft())
-            if item.forget is not None:
-                self._written.forget(*item.forget)
+            if step.forget is not None:
+                self._written.forget(*step.forget)
         else:
-            lane.known[pipe] = lane.count
+            lane.known[lane.pipe] = lane.count
         return True
 
     def _scalar_item(self, item: Item) -> None:
@@ -327,11 +336,11 @@ class Order:
                 (self._program.unit, access, write, item, pipe, number, epoch, knows, line)
             )
         low, high = access.low, access.high
+        sums = pipe is _M and place == _L0C
         for other_pipe, log in logs.items():
-            entries = log.entries
             limit = known[other_pipe]
             follows = False
-            if pipe is _M and place == _L0C:
+            if sums:
                 if other_pipe is _FIX:
                     limit = max(limit, lane.freed)
                 else:  # M comes to each fractal of L0C in turn: with enough of them the last sum is there by then
@@ -341,8 +350,9 @@ class Order:
                     continue
                 if limit < number - SAME_PIPE_WINDOW - 1:
                     limit = number - SAME_PIPE_WINDOW - 1
-            elif not entries or entries[-1].number <= limit:
+            if log.last <= limit:
                 continue
+            entries = log.entries
             for entry in reversed(entries):
                 if entry.number <= limit:
                     break
@@ -368,6 +378,7 @@ class Order:
         own = logs.get(pipe)
         if own is None:
             own = logs[pipe] = _Log()
+        own.last = number
         own.entries.append(_Entry(access, write, number, item))
         if len(own.entries) > own.limit:
             self._prune(pipe, own)
@@ -391,6 +402,4 @@ def _moves_others(item: Item) -> bool:
 
 
 def _join(known: list[int], other: Sequence[int]) -> None:
-    for position, value in enumerate(other):
-        if value > known[position]:
-            known[position] = value
+    known[: len(other)] = map(max, known, other)
