@@ -149,7 +149,7 @@ class Core:
         self.waiting_flag: Item | None = None
         self.waiting_value = False
         self.block_start = 0
-        self._list: list[PipeQueue] = []
+        self._all = tuple(self.pipes.values())
         self._scalar_ready = False
         self._pumping = False
         self._sleeping = False
@@ -224,17 +224,8 @@ class Core:
                 self._scalar_ready = True
             else:
                 waiter.blocked = None
-                if not waiter.queued:
-                    waiter.queued = True
-                    self._list.append(waiter)
 
     # ---- the work list ----------------------------------------------------------------------
-
-    def look_at(self, pipe: PipeQueue) -> None:
-        """Put a pipe on the list of those that may be able to go on."""
-        if not pipe.queued:
-            pipe.queued = True
-            self._list.append(pipe)
 
     def wake_scalar(self) -> None:
         """Let the scalar unit try again."""
@@ -245,16 +236,18 @@ class Core:
         if self._pumping:
             return
         self._pumping = True
-        pending = self._list
-        while pending or self._scalar_ready:
-            while pending:
-                pipe = pending.pop()
-                pipe.queued = False
-                if pipe.blocked is None:
+        pipes = self._all
+        moved = True
+        while moved or self._scalar_ready:
+            moved = False
+            for pipe in pipes:
+                if pipe.queue and pipe.blocked is None:
                     pipe.advance()
-            if self._scalar_ready:
+                    moved = True
+            if self._scalar_ready or (moved and self.waiting_all):
                 self._scalar_ready = False
                 self._run_scalar()
+                moved = True
         self._pumping = False
 
     # ---- the scalar unit --------------------------------------------------------------------
@@ -296,9 +289,6 @@ class Core:
                     time = free
                 item.issue = time = time + costs[slot]
                 pipe.queue.append(item)
-                if pipe.blocked is None and not pipe.queued:
-                    pipe.queued = True
-                    self._list.append(pipe)
             self.time = time
             self.waiting_for = None
             program = self.program
@@ -378,10 +368,8 @@ class Core:
             self.time += self.barrier_cost
             item.head = self.time
         for pipe in self.pipes.values():
-            if not pipe.idle or pipe.queued:
+            if not pipe.idle:
                 self.waiting_all = True
-                if pipe.queued:
-                    self._scalar_ready = True  # the list is worked off first
                 return False
         self.waiting_all = False
         self._stall(

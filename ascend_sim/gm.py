@@ -42,12 +42,13 @@ class Port:
 
     `kind` is what it moves at the moment, None when it moves nothing, `cap` the bytes a cycle that it may take. While
     the servers have enough, `left` bytes were to be moved at cycle `since`, and all is through at `due`; else it is a
-    member of `group`. `done(item)` is called when an item's bytes have passed.
+    member of `group`. `asked` says that a request is on its way here, for which `ask(item)` sees to; `done(item)` is
+    called when an item's bytes have passed.
     """
 
     __slots__ = (
-        "cap", "cluster", "current", "done", "due", "finish", "group", "head", "kind", "left", "limit", "other",
-        "queue", "rank", "since", "ticket", "write",
+        "ask", "asked", "cap", "cluster", "current", "done", "due", "finish", "group", "head", "kind", "left", "limit",
+        "other", "queue", "rank", "since", "ticket", "write",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +61,8 @@ class Port:
         self.cluster = cluster
         self.other: Port | None = None  # the same core's other direction, when they share a bus
         self.done: Any = None
+        self.ask: Any = None
+        self.asked = False
         self.queue: deque[Any] = deque()
         self.current: Any = None
         self.kind: int | None = None
@@ -162,12 +165,16 @@ class GlobalMemory:
             size, transfer.rest = transfer.rest, 0
             self._move(port, BYPASS_WRITE if port.write else HIT, size)
             return
-        if port.queue:
-            self._begin(port, *port.queue.popleft())
+        now = self.agenda.now
+        following = port.queue.popleft() if port.queue else None
+        if following is not None and following[0].start < now:
+            self._begin(port, *following)
         else:
             port.current = None
             self._turn(port, None, 0)
-        transfer.passed = self.agenda.now
+            if following is not None:  # its instruction starts now or later
+                port.ask(following[0])
+        transfer.passed = now
         port.done(item)
 
     def _move(self, port: Port, kind: int, size: int) -> None:

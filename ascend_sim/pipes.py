@@ -48,7 +48,7 @@ class PipeQueue:
     """
 
     __slots__ = (
-        "accept", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "queued", "rank",
+        "accept", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "rank",
         "room",
     )  # fmt: skip
 
@@ -69,7 +69,6 @@ class PipeQueue:
         self.accept = time
         self.landed = time
         self.blocked: Item | None = None
-        self.queued = False  # on the core's list of pipes to look at
 
     @property
     def idle(self) -> bool:
@@ -162,7 +161,6 @@ class PipeQueue:
         if not flying:
             if self.blocked is not None and self.blocked.step.kind is _BARRIER:
                 self.blocked = None
-                core.look_at(self)
             if core.waiting_all:
                 core.wake_scalar()
 
@@ -250,7 +248,7 @@ class MovePipe(PipeQueue):
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
-        port.done = self.done
+        port.done, port.ask = self.done, self.ask
         self.interval = whole(core.chip.gm.move_issue)
         self._results: dict[Item, Any] = {}
 
@@ -265,9 +263,20 @@ class MovePipe(PipeQueue):
             self._move_locally(item, start, route)
             return
         self.flying.append(item)
-        if self.port.write:
+        port = self.port
+        if port.write:
             self.blocked = item
-        self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
+        if (port.asked or port.current is not None) and not self.core.numerics:
+            base = item.call.base  # no need to ask at its start: others' bytes come first
+            access = route.access
+            port.queue.append((item, access, base if base >= 0 else access.base, route.bypass))
+        else:
+            self.ask(item)
+
+    def ask(self, item: Item) -> None:
+        """Ask for a transfer when its instruction starts."""
+        self.port.asked = True
+        self.core.agenda.at(item.start, READ, self.rank + item.index, self._request, item)
 
     def _route(self, call: Call) -> Route:
         if not call.writes:
@@ -295,6 +304,7 @@ class MovePipe(PipeQueue):
         route = item.step.price
         base = item.call.base
         access = route.access
+        self.port.asked = False
         core.memory.request(
             self.port, item, access, base if base >= 0 else access.base, bypass=route.bypass
         )
@@ -318,8 +328,6 @@ class MovePipe(PipeQueue):
         self.drain()
         if core.numerics:
             core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, item)
-        if self.queue:
-            core.look_at(self)
         core.pump()
 
     def _write(self, item: Item) -> None:

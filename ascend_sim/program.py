@@ -650,6 +650,10 @@ class Program:
             item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", site)
             item.cause = Cause.BARRIER
             self._append(item)
+            return
+        step = self._steps.get(site << 12 | pipe << 2 | 1 | _BARRIER_KEY)
+        if step is not None:
+            self._put(step)
         elif pipe in self.core.pipes:
             self._barrier(pipe, site)
 

@@ -144,7 +144,6 @@ class UnitFlags:
         blocked = pipe.blocked
         if blocked is not None and blocked.start < 0 and is_flagged(blocked):
             pipe.blocked = None
-            self._core.look_at(pipe)
 
     def left_full(self) -> Item | None:
         """Return an Mmad whose result no Fixpipe has freed, None where all are free."""

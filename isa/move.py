@@ -71,17 +71,15 @@ def data_copy(
     The count form moves whole 32-byte blocks only and silently drops the rest, as the hardware does; a finding says
     so. UB and L1 operands start on 32-byte borders, GM operands at an element. A count or a length of 0 moves nothing.
     """
-    what = count if repeat_params is None else repeat_params
-    kind = type(what)
     if (
-        (kind is int or kind is DataCopyParams)
-        and enhanced_params is None
+        enhanced_params is None
         and intri_params is None
         and (count is None or repeat_params is None)
     ):
         stream = current.get(None)
         try:
-            template = stream.calls.get(("data_copy", dst.key, src.key, what))
+            key = _key(dst, src, count if repeat_params is None else repeat_params)
+            template = stream.calls.get(key)
         except (AttributeError, TypeError):  # no tensors: the checks below say so
             template = None
         if template is not None:
@@ -105,6 +103,15 @@ def data_copy(
     _copy_anew(dst, src, count, params)
 
 
+def _key(dst: Any, src: Any, what: Any) -> tuple[Any, ...]:
+    """Return all that a copy depends on, but for its place in GM; `what` is a count or DataCopyParams."""
+    if type(what) is DataCopyParams:
+        return (
+            "data_copy", dst.key, src.key, what.block_count, what.block_len, what.src_stride, what.dst_stride,
+        )  # fmt: skip
+    return ("data_copy", dst.key, src.key, what if type(what) is int else None)
+
+
 def _copy_anew(dst: Any, src: Any, count: Any, params: Any) -> None:
     """Bind a copy that the stream does not know, and issue it."""
     if isinstance(params, LAYOUT_PARAMS):
@@ -125,7 +132,7 @@ def _copy_anew(dst: Any, src: Any, count: Any, params: Any) -> None:
         fields = (params.block_count, params.block_len, params.src_stride, params.dst_stride)
         known = all(type(value) is int for value in fields)
     if known:
-        stream.calls["data_copy", dst.key, src.key, count if params is None else params] = call
+        stream.calls[_key(dst, src, count if params is None else params)] = call
     stream.issue(call, 4)
 
 

@@ -133,19 +133,14 @@ class GlobalTensor(NoValues):
         return view
 
     def __getitem__(self, index: Any) -> GlobalTensor:
+        if type(index) is slice and index.stop is None and index.step is None:
+            start = index.start
+            if type(start) is int and start >= 0 and self.buffer is not None:
+                skipped = start * self.dtype.size  # t[i:], the usual form
+                return self._window(self.offset + skipped, self.length - skipped)
         self._require_buffer()
         size = self.dtype.size
-        if (
-            type(index) is slice
-            and index.stop is None
-            and index.step is None
-            and type(index.start) is int
-        ):
-            start, stop = index.start, None  # t[i:], the usual form
-            if start < 0:
-                _start_stop(index, self.length // size, self.name)
-        else:
-            start, stop = _start_stop(index, self.length // size, self.name)
+        start, stop = _start_stop(index, self.length // size, self.name)
         length = self.length - start * size
         if stop is not None:
             if (stop - start) * size > length:
