@@ -55,10 +55,12 @@ class _Lane:
 class _Entry:
     """One access that later ones may conflict with."""
 
-    __slots__ = ("access", "covered", "item", "number", "write")
+    __slots__ = ("access", "covered", "high", "item", "low", "number", "write")
 
     def __init__(self, access: Access, write: bool, number: int, item: Item) -> None:
         self.access = access
+        self.low = access.low
+        self.high = access.high
         self.covered = (
             False  # a later write has taken all its bytes: that one stands for it from then on
         )
@@ -74,11 +76,11 @@ class _Log:
     has to be looked at.
     """
 
-    __slots__ = ("entries", "last", "limit")
+    __slots__ = ("entries", "last", "last_write", "limit")
 
     def __init__(self) -> None:
         self.entries: list[_Entry] = []
-        self.last = 0  # number of the last one
+        self.last = self.last_write = 0  # numbers of the last access and the last write
         self.limit = _PRUNE_AT
 
 
@@ -339,49 +341,53 @@ class Order:
         sums = pipe is _M and place == _L0C
         for other_pipe, log in logs.items():
             limit = known[other_pipe]
-            follows = False
-            if sums:
-                if other_pipe is _FIX:
-                    limit = max(limit, lane.freed)
-                else:  # M comes to each fractal of L0C in turn: with enough of them the last sum is there by then
-                    follows = access.elements >= self._enough_cells
             if other_pipe is pipe:
                 if pipe is _S:
                     continue
                 if limit < number - SAME_PIPE_WINDOW - 1:
                     limit = number - SAME_PIPE_WINDOW - 1
-            if log.last <= limit:
+            elif sums and lane.freed > limit:  # only FIX is beside M there
+                limit = lane.freed
+            if (log.last if write else log.last_write) <= limit:
                 continue
-            entries = log.entries
-            for entry in reversed(entries):
+            for entry in reversed(log.entries):
                 if entry.number <= limit:
                     break
                 if (
-                    (write or entry.write)
+                    low < entry.high
+                    and entry.low < high
+                    and (write or entry.write)
                     and not entry.covered
-                    and not (write and entry.write and _combine(entry.item, item))
+                    and (other_pipe is not pipe or entry.number != number)
+                    and self._meets(entry, access, write, item, sums and other_pipe is pipe)
+                    and entry.write
+                    and entry.access.covers(access)
                 ):
-                    other = entry.access
-                    if (
-                        low < other.high
-                        and other.low < high
-                        and (other_pipe is not pipe or entry.number != number)
-                        and not (follows and other.elements >= self._enough_cells)
-                        and other.overlaps(access)
-                    ):
-                        self._session.race(self._program, entry, item, access, write)
-                        entry.covered = write and access.covers(other)
-                        if entry.write and other.covers(access):
-                            break  # what lies before it has been overwritten: its own hazard says so
+                    break  # what lies before it has been overwritten: its own hazard says so
         if pipe is _S and not write:
             return  # the scalar unit has the value before it issues anything further
         own = logs.get(pipe)
         if own is None:
             own = logs[pipe] = _Log()
         own.last = number
+        if write:
+            own.last_write = number
         own.entries.append(_Entry(access, write, number, item))
         if len(own.entries) > own.limit:
             self._prune(pipe, own)
+
+    def _meets(self, entry: _Entry, access: Access, write: bool, item: Item, sums: bool) -> bool:
+        """Report a hazard where two accesses of which one writes, and that nothing orders, share bytes."""
+        other = entry.access
+        if write and entry.write and _combine(entry.item, item):
+            return False
+        if sums and min(other.elements, access.elements) >= self._enough_cells:
+            return False  # M comes to each fractal of L0C in turn: with enough of them the last sum is there by then
+        if not other.overlaps(access):
+            return False
+        self._session.race(self._program, entry, item, access, write)
+        entry.covered = write and access.covers(other)
+        return True
 
     def _prune(self, pipe: Pipe, log: _Log) -> None:
         """Drop what every pipe knows to be complete."""

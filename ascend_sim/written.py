@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isa.access import Access
 from isa.cube_forms import LoadCall
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from ascend_sim.program import Program
     from ascend_sim.trace import Item
-    from isa.access import Access
     from isa.tensor import Owner
     from isa.types import Space
 
@@ -104,6 +104,8 @@ class Written:
             memory = self._memories[target.space]
             if undefined:
                 self._mark_but(memory, target, undefined)
+            elif target.low < 0:  # a special register, which always holds something
+                pass
             elif target.contiguous:
                 memory.add(target.low, target.high)
             elif not memory.covers(target.low, target.high):
@@ -181,7 +183,9 @@ class Written:
         )
         if not written:
             self._uninitialised(item, access)
-        elif access.contiguous:
+        elif (
+            access.contiguous and type(access) is Access
+        ):  # others look at their bytes in ways of their own
             memory.add(access.low, access.high)  # now that it is known
 
     def _uninitialised(self, item: Item, access: Access) -> None:

@@ -344,6 +344,29 @@ def test_a_register_needs_a_barrier_too() -> None:
     assert "src:CMPMASK" in details["get_cmp_mask"]
 
 
+def test_what_a_register_holds_is_not_the_end_of_ub() -> None:
+    """CMPMASK has been written, the last bytes of UB have not; nor has what a gather's source leaves out."""
+
+    @asc.jit(auto_sync=False)
+    def kernel() -> None:
+        for place in (0, 512):
+            asc.duplicate(local(place, 64), 1.0, 64)
+        asc.pipe_barrier(V)
+        asc.compare(local(0, 64), local(512, 64), asc.CMPMODE.GE, 64, PARAMS)
+        asc.duplicate(local(1024, 8, U32), 0, 8)
+        asc.pipe_barrier(V)
+        asc.gather(local(1536, 8), local(0, 256), local(1024, 8, U32), 0, 8)
+        asc.adds(local(2048, 128), local(512, 128), 1.0, 128)  # half of it
+        asc.adds(local(4096, 16), local(196608 - 64, 16), 1.0, 16)  # the end
+
+    run = sim.launch(kernel, chip="toy")
+    found = [finding for finding in run.findings if finding.code == "uninitialised-read"]
+    assert [finding.line for finding in found] == [
+        line_of(kernel, "# half of it"),
+        line_of(kernel, "# the end"),
+    ]
+
+
 def test_the_scalar_unit_reads_a_register() -> None:
     def body() -> None:
         asc.whole_reduce_max(at(D, F32), at(A, F32), 64, 1, 1, 1, 8)
