@@ -67,7 +67,7 @@ def test_good_run() -> None:
     assert 0 < adjoint["mismatches"] < 2 * 8 * 256
     assert exit_code(run.findings) == 0
     (finding,) = run.coded("not-the-adjoint")
-    assert f"{adjoint['mismatches']} of 4096 elements" in finding.message
+    assert f"{adjoint['mismatches']:,} of 4,096 elements" in finding.message
 
 
 def test_distance_to_the_adjoint() -> None:
