@@ -41,7 +41,7 @@ def test_engine_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     lines = output_of("engine", capsys, "--rounds", "1").splitlines()
     assert lines[0].startswith("one raw SimPy event: ")
     assert lines[1].split()[:2] == ["workload", "mode"]
-    modes = ["timing only", "all checks", "checks, numbers"]
+    modes = ["timing only", "all checks", "checks, numbers", "replay"]
     found = [re.match(r"(rope_grad tiny|examples/01) +(.+?)  +[\d,]+ ", line) for line in lines[2:]]
     assert [match[2] for match in found if match] == modes * 2
 
