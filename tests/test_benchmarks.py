@@ -50,7 +50,7 @@ def test_engine_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads(output_of("engine", capsys, "--rounds", "1", "--only", "rope", "--json"))
     rows: dict[str, dict[str, Any]] = {row["mode"]: row for row in result["rows"]}
     assert {mode: row["target"] for mode, row in rows.items()} == {
-        "timing only": 8, "all checks": 16, "checks, numbers": None,
+        "timing only": 8, "all checks": 16, "checks, numbers": None, "replay": 2.5,
     }  # fmt: skip
     # Two blocks, 200 rows: three tiles of 4 loads, 5 vector instructions and 2 stores in each; the scalar unit's:
     # the TPipe, five fields and a length; the TPipe's end counts with the barriers.
