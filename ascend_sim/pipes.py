@@ -188,7 +188,11 @@ class ComputePipe(PipeQueue):
         if cost.conflict:
             item.spent = Conflicts(cost.lead, cost.conflict)
         if self.core.numerics and item.call.writes:
-            self.core.agenda.at(start, READ, self.rank + item.index, self._read, item)
+            agenda = self.core.agenda
+            # An Mmad may begin before the Fixpipe that frees its last units, and that one is known only now: by its
+            # flags nobody touches its operands meanwhile.
+            at = start if start > agenda.now else agenda.now
+            agenda.at(at, READ, self.rank + item.index, self._read, item)
 
     def _read(self, item: Item) -> None:
         try:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.errors import DeadlockError
 from ascend_sim.run import Run
@@ -374,3 +375,52 @@ def test_random_products(
 
 def replayed(run: Run) -> int:
     return run.recording().replay("toy").cycles
+
+
+def two_halves_then_one(a: asc.GlobalAddress, b: asc.GlobalAddress, c: asc.GlobalAddress) -> None:
+    """Products of 64 columns in the halves of a place in L0C, each twice, then one of 128 columns over both.
+
+    The second time Fixpipe is behind, and Mmads wait for it.
+    """
+    size = 128 * 128
+    a1, b1 = tile(asc.float16, POSITION.A1, 0, size), tile(asc.float16, POSITION.B1, 1 << 18, size)
+    asc.data_copy(a1, window(a), size)
+    asc.data_copy(b1, window(b), size)
+    hand_over(E.MTE2_MTE1)
+    a2, b2 = tile(asc.float16, POSITION.A2, 0, size), tile(asc.float16, POSITION.B2, 0, size)
+    asc.load_data(a2, a1, asc.LoadData2DParams(0, size // 256, 1))
+    asc.load_data(b2, b1, asc.LoadData2DParams(0, size // 256, 1))
+    hand_over(E.MTE1_M)
+    result = tile(asc.float32, POSITION.CO1, 0, size)
+    for turn in range(4):
+        part = result[turn % 2 * size // 2 :]
+        asc.mmad(part, a2, b2, asc.MmadParams(128, 64, 128, 3, False, True))
+        params = asc.FixpipeParamsV220(64, 128, 128, 64, unit_flag=3)
+        asc.fixpipe(window(c)[turn * size // 2 :], part, params)
+    asc.mmad(result, a2, b2, asc.MmadParams(128, 128, 128, 3, False, True))
+    asc.fixpipe(
+        window(c)[2 * size :], result, asc.FixpipeParamsV220(128, 128, 128, 128, unit_flag=3)
+    )
+
+
+def test_a_product_may_begin_before_the_fixpipe_that_frees_its_end_is_known() -> None:
+    """The last Mmad comes to its second half so late that it begins before the Fixpipe of that half."""
+    generator = np.random.default_rng(5)
+    a, b = generator.integers(-3, 4, (2, 128, 128)).astype(np.float16)
+    wanted = (a.astype(np.float32) @ b.astype(np.float32)).ravel()
+    cycles = []
+    for numerics in ("on", "off"):
+        c = np.zeros(3 * 128 * 128, np.float32)
+        run = sim.launch(
+            two_halves_then_one,
+            np.ascontiguousarray(nd_to_zz(a)).ravel(),
+            np.ascontiguousarray(nd_to_zn(b)).ravel(),
+            c,
+            kernel_type="AIC_ONLY",
+            numerics=numerics,
+        )
+        assert not run.findings
+        cycles.append(run.cycles)
+        if numerics == "on":
+            np.testing.assert_array_equal(c[2 * 128 * 128 :], wanted)
+    assert cycles[0] == cycles[1]
