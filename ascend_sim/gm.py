@@ -206,14 +206,14 @@ class GlobalMemory:
             self.servers.advance(self.agenda.now)
         if before is not None:
             self._stop(port, before)
-        cluster = port.cluster
+        cluster, other = port.cluster, port.other
         if MISS in (kind, before):
             cluster.missing += 1 if kind == MISS else -1
             for neighbour in cluster.ports:
-                if neighbour is not port and (neighbour.kind == MISS or neighbour is port.other):
+                if neighbour is not port and (neighbour.kind == MISS or neighbour is other):
                     self._limit_anew(neighbour)
-        elif port.other is not None:
-            self._limit_anew(port.other)
+        elif other is not None and other.kind is not None:
+            self._limit_anew(other)
         if kind is not None:
             self._start(port, kind, size, self._limit(port))
 
@@ -238,7 +238,7 @@ class GlobalMemory:
         else:
             port.left, port.since = size, self.agenda.now
             self._due(port)
-            if servers.too_few:
+            if sum(servers.demand) > servers.least and servers.too_few:
                 self._settle()
 
     def _stop(self, port: Port, kind: int) -> float:

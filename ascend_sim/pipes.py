@@ -80,52 +80,62 @@ class PipeQueue:
         queue, room, flying = self.queue, self.room, self.flying
         core = self.core
         flags, gate = core.flags, self.gate
+        accept = self.accept
         while queue:
-            item = queue[0]
+            item = queue.popleft()
             step = item.step
             head = item.issue
-            if head < self.accept:
-                head = self.accept
+            if head < accept:
+                head = accept
             item.head = head
             kind = step.kind
-            if kind is _SET:
-                item.start = self.accept = head
+            if kind is _WAIT:
+                flag = flags.get(step.flag)
+                if flag is None or not flag.tokens:
+                    core.flag(step).waiter = self
+                    self._block(item)
+                    break
+                visible, item.partner = flag.tokens.popleft()
+                if visible > head:
+                    head = visible
+                item.start = item.accept = item.end = accept = head
+            elif kind is _SET:
+                item.start = accept = head
                 if flying:
                     flying.append(item)
                 else:
                     core.fire(item, (head if head > self.landed else self.landed) + core.set_cycles)
             elif kind is _INSTRUCTION:
-                if gate is not None and item.call.unit_flag:
-                    head = gate.start(self, item, head)
+                gated = gate is not None and item.call.unit_flag
+                if gated:
+                    head = gate.start(self, item, head)  # type: ignore[union-attr]
                     if head < 0:
-                        self.blocked = item
+                        self._block(item)
                         break
                 item.start = head
                 self.begin(item, head)
-                if gate is not None and item.call.unit_flag:
-                    gate.begun(self, item)
-            else:
-                if kind is _WAIT:
-                    flag = flags.get(step.flag)
-                    if flag is None or not flag.tokens:
-                        core.flag(step).waiter = self
-                        self.blocked = item
-                        break
-                    known, item.partner = flag.tokens.popleft()
-                elif flying:
-                    self.blocked = item
+                accept = self.accept
+                if gated:
+                    gate.begun(self, item)  # type: ignore[union-attr]
+                if self.blocked is not None:
+                    room.append(head)
                     break
-                else:
-                    known = self.landed
-                if known > head:
-                    head = known
-                item.start = item.accept = item.end = self.accept = head
-            queue.popleft()
-            room.append(head)  # the item leaves the queue
-            if self.blocked is not None:
+            elif flying:
+                self._block(item)
                 break
+            else:
+                if self.landed > head:
+                    head = self.landed
+                item.start = item.accept = item.end = accept = head
+            room.append(head)  # the item has left the queue
+        self.accept = accept
         if room and core.waiting_for is self:
             core.wake_scalar()
+
+    def _block(self, item: Item) -> None:
+        """Leave an item at the head of the queue until something is known that it depends on."""
+        self.queue.appendleft(item)
+        self.blocked = item
 
     def begin(self, item: Item, start: int) -> None:
         """Start an instruction. Subclasses decide its interval and its end."""

@@ -54,7 +54,9 @@ _FLAG = Cause.FLAG
 _M = Pipe.M
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
 
-_NO_ID = 1 << EVENT_IDS
+_FULL = (1 << EVENT_IDS) - 1
+_LOWEST = [(~used & (used + 1)).bit_length() - 1 for used in range(_FULL)]
+"""The lowest free id of an event by the ids in use, a bit each."""
 _BARRIER_KEY = 1 << 11
 """In the keys of steps: above all flags."""
 
@@ -390,15 +392,13 @@ class Program:
             site = self._find_site(frame)
         block.site = site
         used = self.events[event]
-        free = ~used & (used + 1)
-        if free >= _NO_ID or not self._works[event]:
-            event_id = self.take_event(HardEvent(event), label)
-            self.set_flag(HardEvent(event), event_id, site=site)
-            return event_id
-        self.events[event] = used | free
-        event_id = free.bit_length() - 1
+        event_id = _LOWEST[used] if used < _FULL else self.take_event(HardEvent(event), label)
+        self.events[event] = used | 1 << event_id
         step = self._steps.get(site << 12 | event << 5 | event_id << 2)
         if step is None:
+            if not self._works[event]:
+                self.set_flag(HardEvent(event), event_id, site=site)
+                return event_id
             step = self._set_step(event, event_id, site, inserted=False)
         index = self._index
         self._index = index + 1
@@ -424,11 +424,11 @@ class Program:
             site = self._find_site(frame)
         block.site = site
         self.events[event] &= ~(1 << event_id)
-        if not self._works[event]:
-            self.wait_flag(HardEvent(event), event_id, cause, site=site)
-            return
         step = self._steps.get(site << 12 | event << 5 | event_id << 2 | 1)
         if step is None or step.forget != forget or step.cause is not cause:
+            if not self._works[event]:
+                self.wait_flag(HardEvent(event), event_id, cause, site=site)
+                return
             step = self._wait_step(event, event_id, site, cause, forget, inserted=False)
         index = self._index
         self._index = index + 1

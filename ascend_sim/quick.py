@@ -11,7 +11,7 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from ascend_sim.agenda import PROGRAM, READ, Action, Agenda, Entry
+from ascend_sim.agenda import PROGRAM, READ, Action, Agenda, Entry, serve
 from ascend_sim.core import Core
 from ascend_sim.cost import price, whole
 from ascend_sim.errors import DeadlockError, Finding
@@ -127,41 +127,29 @@ class _Clock(Agenda):
     def __init__(self, shuffle: int | None = None) -> None:
         super().__init__(shuffle)
         self._times: list[int] = []
+        self._entries: dict[int, list[Entry]] = {}
 
     def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
         """Run `action(argument)` at a cycle that is not in the past."""
-        slot = self._slots.get(time)
-        if slot is None:
-            self._slots[time] = [(phase, rank, action, argument)]
+        entries = self._entries.get(time)
+        if entries is None:
+            self._entries[time] = [(phase, rank, action, argument)]
             heappush(self._times, time)
         else:
-            slot.append((phase, rank, action, argument))
+            entries.append((phase, rank, action, argument))
 
     def run(self) -> None:
         """Run until nothing is due any more: by cycle, phase and rank, as the agenda does."""
-        times, slots = self._times, self._slots
+        times, entries = self._times, self._entries
         while times:
             self.now = time = heappop(times)
-            slot = slots[time]
-            while slot:
-                if len(slot) == 1:
-                    _, _, action, argument = slot.pop()
-                    action(argument)
-                    continue
-                slot.sort(key=_order)
-                phase = slot[0][0]
-                count = 1
-                while count < len(slot) and slot[count][0] == phase:
-                    count += 1
-                due = slot[:count]
-                del slot[:count]
-                for _, _, action, argument in due:
-                    action(argument)
-            del slots[time]
-
-
-def _order(entry: Entry) -> tuple[int, int]:
-    return entry[0], entry[1]
+            due = entries[time]
+            if len(due) == 1:
+                _, _, action, argument = due.pop()
+                action(argument)
+            if due:
+                serve(due)
+            del entries[time]
 
 
 class _Flight:

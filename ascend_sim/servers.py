@@ -43,6 +43,7 @@ class Servers:
         self.hbm = chip.bytes_per_cycle(chip.hbm.gbps)
         self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
         self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
+        self.least = min(self.hbm, self.l2_read, self.l2_all)  # as much is never too much
         self.demand = [0.0] * 4
         self._classes: dict[tuple[int, float], _Class] = {}
         self._groups: list[_Class] = []  # the classes that have members
