@@ -198,11 +198,13 @@ class ComputePipe(PipeQueue):
         if cost.conflict:
             item.spent = Conflicts(cost.lead, cost.conflict)
         if self.core.numerics and item.call.writes:
-            agenda = self.core.agenda
-            # An Mmad may begin before the Fixpipe that frees its last units, and that one is known only now: by its
-            # flags nobody touches its operands meanwhile.
-            at = start if start > agenda.now else agenda.now
-            agenda.at(at, READ, self.rank + item.index, self._read, item)
+            self.core.agenda.at(
+                self._reading(item, start), READ, self.rank + item.index, self._read, item
+            )
+
+    def _reading(self, item: Item, start: int) -> int:
+        """Return when the numbers of an instruction are computed."""
+        return start
 
     def _read(self, item: Item) -> None:
         try:
@@ -227,6 +229,15 @@ class MatrixPipe(ComputePipe):
     """
 
     __slots__ = ()
+
+    def _reading(self, item: Item, start: int) -> int:
+        """Return when an Mmad's numbers are computed: when the Fixpipes before it have read all of its units.
+
+        It may have begun earlier, even before those were known; by its flags nobody touches its operands meanwhile.
+        """
+        if self.gate is None or not item.call.unit_flag:
+            return start
+        return max(start, self.gate.emptied(item), self.core.agenda.now)
 
     def _read(self, item: Item) -> None:
         core, call = self.core, item.call

@@ -86,11 +86,13 @@ class UnitFlags:
         self._changed_by: NDArray[Any] = np.full(
             count, None, object
         )  # the last Mmad or Fixpipe that changed a unit
+        self._read: NDArray[np.int64] = np.full(count, -1)  # when a Fixpipe has last read it
 
     def clear(self) -> None:
         """Free all units at the start of a block."""
         self._full[:] = False
         self._seen[:] = 0
+        self._read[:] = -1
 
     def start(self, pipe: PipeQueue, item: Item, head: int) -> int:
         """Return when an instruction may start that is at the head of its pipe from `head` on; -1: not known yet.
@@ -111,6 +113,13 @@ class UnitFlags:
             return head
         item.partner = self._changed_by[units][last]
         return start
+
+    def emptied(self, item: Item) -> int:
+        """Return the cycle from which an Mmad's results may take the place of what Fixpipes read before.
+
+        It may itself have begun earlier: it comes to its last units late.
+        """
+        return int(self._read[self._units.of(item.call)].max(initial=-1)) + 1
 
     def _pace(self, item: Item, count: int) -> tuple[int, float]:
         """Return the cycles before the first unit's turn and those for each unit."""
@@ -135,6 +144,8 @@ class UnitFlags:
         if fills:
             passed += self._depth
         self._changed_by[units] = item
+        if not fills:
+            self._read[units] = item.start
         self._full[units] = fills
         self._seen[units] = item.start + np.ceil(passed) + self._latency
         self._wake(_FIX if fills else _M)

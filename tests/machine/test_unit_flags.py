@@ -423,4 +423,6 @@ def test_a_product_may_begin_before_the_fixpipe_that_frees_its_end_is_known() ->
         cycles.append(run.cycles)
         if numerics == "on":
             np.testing.assert_array_equal(c[2 * 128 * 128 :], wanted)
+            halves = c[: 2 * 128 * 128].reshape(4, -1)  # all four are one product
+            np.testing.assert_array_equal(halves, np.broadcast_to(halves[0], halves.shape))
     assert cycles[0] == cycles[1]
