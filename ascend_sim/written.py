@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,40 +19,36 @@ if TYPE_CHECKING:
     from isa.types import Space
 
 
-class _Memory:
-    """The written bytes of one memory: ranges without gaps, and what patterns with gaps add, a bit for each byte."""
+class _Ranges:
+    """Some bytes of a memory as disjoint ranges in order."""
 
-    __slots__ = ("_bits", "_ends", "_size", "_starts")
+    __slots__ = ("ends", "starts")
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._bits: NDArray[np.bool_] | None = None
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
 
     def covers(self, low: int, high: int) -> bool:
-        """Return whether a range holds all bytes from `low` to `high`; `bits` may know more."""
-        place = bisect_right(self._starts, low)
-        return place > 0 and self._ends[place - 1] >= high
+        """Return whether all bytes from `low` to `high` are among them."""
+        place = bisect_right(self.starts, low)
+        return place > 0 and self.ends[place - 1] >= high
+
+    def meets(self, low: int, high: int) -> bool:
+        """Return whether a byte from `low` to `high` is among them."""
+        return bisect_right(self.ends, low) < bisect_left(self.starts, high)
 
     def add(self, low: int, high: int) -> None:
-        """Enter a range."""
-        starts, ends = self._starts, self._ends
+        """Add the bytes from `low` to `high`."""
+        starts, ends = self.starts, self.ends
         first, past = bisect_left(ends, low), bisect_right(starts, high)
-        if first < past:  # it meets others
+        if first < past:  # they meet others
             low, high = min(low, starts[first]), max(high, ends[past - 1])
         starts[first:past] = [low]
         ends[first:past] = [high]
 
     def remove(self, low: int, high: int) -> None:
-        """Take the bytes from `low` to `high` for unwritten."""
-        self.cut(low, high)
-        if self._bits is not None:
-            self._bits[low:high] = False
-
-    def cut(self, low: int, high: int) -> None:
-        """Let `bits` alone tell of the bytes from `low` to `high`."""
-        starts, ends = self._starts, self._ends
+        """Take the bytes from `low` to `high` out."""
+        starts, ends = self.starts, self.ends
         first, past = bisect_right(ends, low), bisect_left(starts, high)
         if first < past:
             before, after = starts[first], ends[past - 1]
@@ -60,26 +56,56 @@ class _Memory:
             starts[first:past] = [before] * left + [high] * right
             ends[first:past] = [low] * left + [after] * right
 
+
+class _Memory(_Ranges):
+    """The written bytes of one memory: ranges without gaps, and what patterns with gaps add, a bit for each byte."""
+
+    __slots__ = ("_bits", "_lit", "_size")
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+        self._bits: NDArray[np.bool_] | None = None
+        self._lit = _Ranges()  # where bits may be set
+
+    def forget(self, low: int, high: int) -> None:
+        """Take the bytes from `low` to `high` for unwritten."""
+        self.remove(low, high)
+        if self._bits is not None and self._lit.meets(low, high):
+            self._bits[low:high] = False
+            self._lit.remove(low, high)
+
     def bits(self) -> NDArray[np.bool_]:
-        """Return a bit for each byte, which may be changed where `cut` has been."""
+        """Return a bit for each byte, to look at."""
         if self._bits is None:
             self._bits = np.zeros(self._size, bool)
-        for low, high in zip(self._starts, self._ends, strict=True):
+        for low, high in zip(self.starts, self.ends, strict=True):
             self._bits[low:high] = True
+            self._lit.add(low, high)
         return self._bits
+
+    def change(self, low: int, high: int) -> NDArray[np.bool_]:
+        """Return a bit for each byte, of which those from `low` to `high` may be changed."""
+        bits = self.bits()
+        self.remove(low, high)  # the bits alone tell of them
+        self._lit.add(low, high)
+        return bits
 
 
 class Written:
-    """What has been written of a core's memories from the start of its block on."""
+    """What has been written of a core's memories from the start of its block on.
+
+    Most instructions read and write bytes without gaps between them, which are looked up as ranges. What needs more
+    is remembered for as long as nothing that it used becomes unwritten.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._session = program.session
         self._memories = {space: _Memory(size) for space, size in program.core.memory_sizes.items()}
         self._hollow: list[tuple[Access, int]] = []  # loads of bytes that nothing had written
-        self._complete: set[int] = set()  # calls whose reads have been found written
-        self._marked: set[int] = set()  # calls whose writes have been marked
-        self._calls_of: dict[int, set[int]] = {}  # those of both that use an owner's bytes
+        self._known: set[Access] = set()  # reads found written, and writes marked, bit by bit
+        self._known_of: dict[int, set[Access]] = {}  # those that use an owner's bytes
 
     def scalar(self, item: Item, access: Access, *, write: bool) -> None:
         """Take an access of the scalar unit."""
@@ -92,86 +118,81 @@ class Written:
     def instruction(self, item: Item) -> None:
         """Look over what an instruction reads, and mark what it writes."""
         call = item.call
-        template = call.template
-        identity = id(template)
-        if identity not in self._complete and not self._look_at_sources(item, identity):
-            return
-        undefined = template.undefined
-        if identity in self._marked and not undefined:
-            return
+        memories = self._memories
+        for access in call.reads:
+            if (
+                access.buffer is None
+                and not memories[access.space].covers(access.low, access.high)
+                and not self._look_at_source(item, access)
+            ):
+                return
         target = call.writes[0]
-        if target.buffer is None:
-            memory = self._memories[target.space]
-            if undefined:
-                self._mark_but(memory, target, undefined)
-            elif target.low < 0:  # a special register, which always holds something
-                pass
-            elif target.contiguous:
-                memory.add(target.low, target.high)
-            elif not memory.covers(target.low, target.high):
-                _mark(memory, target)
-        if not undefined:
-            self._marked.add(identity)
-            if target.owner is not None:
-                self._calls_of.setdefault(target.owner.serial, set()).add(identity)
+        if target.buffer is not None:
+            return
+        memory = memories[target.space]
+        undefined = call.template.undefined
+        if undefined:
+            self._mark_but(memory, target, undefined)
+        elif (
+            target.contiguous and target.low >= 0
+        ):  # else a special register, which always holds something
+            memory.add(target.low, target.high)
+        elif not memory.covers(target.low, target.high) and target.low >= 0:
+            self._mark(memory, target)
+
+    def _look_at_source(self, item: Item, access: Access) -> bool:
+        """Check that what a call reads has been written; return False where it has marked its writes itself."""
+        if access in self._known:
+            return True
+        if isinstance(item.call, LoadCall):
+            written: Any = access.byte_view(self._memories[access.space].bits()).all(axis=-1)
+            if not written.all():
+                self._load_partly(item, written)
+                return False
+        else:
+            self._check_written(item, access)
+        self._remember(access)
+        return True
+
+    def _remember(self, access: Access) -> None:
+        self._known.add(access)
+        if access.owner is not None:
+            self._known_of.setdefault(access.owner.serial, set()).add(access)
+
+    def _mark(self, memory: _Memory, target: Access) -> None:
+        """Mark bytes with gaps between them."""
+        if target not in self._known:
+            _set(memory, target)
+            self._remember(target)
 
     def _mark_but(self, memory: _Memory, target: Access, undefined: tuple[Access, ...]) -> None:
         """Mark what an instruction writes, but for bytes with values that must not be used."""
         bits = memory.bits()
         lost = any(access.byte_view(bits).any() for access in undefined)
-        _mark(memory, target)
+        _set(memory, target)
         for access in undefined:
-            memory.cut(access.low, access.high)
-            access.byte_view(bits)[...] = False
+            access.byte_view(memory.change(access.low, access.high))[...] = False
         if lost:
-            self._start_anew()
-
-    def _look_at_sources(self, item: Item, identity: int) -> bool:
-        """Check that what a call reads has been written; return False where it has marked its writes itself."""
-        call = item.call
-        moves_only = isinstance(call, LoadCall)
-        for access in call.reads:
-            if access.buffer is None:
-                memory = self._memories[access.space]
-                if memory.covers(access.low, access.high):
-                    pass
-                elif moves_only:
-                    written = access.byte_view(memory.bits()).all(axis=-1)
-                    if not written.all():
-                        self._load_partly(item, written)
-                        return False
-                else:
-                    self._check_written(item, access)
-                if access.owner is not None:
-                    self._calls_of.setdefault(access.owner.serial, set()).add(identity)
-        self._complete.add(identity)
-        return True
+            self._known.clear()
 
     def _load_partly(self, item: Item, written: NDArray[np.bool_]) -> None:
         """Take a load of elements of which only some have been written: the others arrive as unwritten ones."""
         target = item.call.writes[0]
         memory = self._memories[target.space]
-        view = target.byte_view(memory.bits())
+        view = target.byte_view(memory.change(target.low, target.high))
         arrived = item.call.arrives(written)[..., None]
         lost = bool((view & ~arrived).any())
-        memory.cut(target.low, target.high)
         view[...] = arrived
         if lost:
-            self._start_anew()
+            self._known.clear()
         self._hollow = [load for load in self._hollow if not target.covers(load[0])]
         self._hollow.append((target, item.site))
 
-    def _start_anew(self) -> None:
-        """Forget which calls need no further look: bytes that they use have become unwritten."""
-        self._complete.clear()
-        self._marked.clear()
-
     def forget(self, owner: Owner, space: Space, address: int, length: int) -> None:
         """Take a buffer's bytes for unwritten: a queue has handed them out anew."""
-        self._memories[space].remove(address, address + length)
-        for identity in self._calls_of.pop(owner.serial, ()):
-            self._complete.discard(identity)
-            self._marked.discard(identity)
+        self._memories[space].forget(address, address + length)
+        for access in self._known_of.pop(owner.serial, ()):
+            self._known.discard(access)
 
     def _check_written(self, item: Item, access: Access) -> None:
         memory = self._memories[access.space]
@@ -217,9 +238,9 @@ class Written:
                 return
 
 
-def _mark(memory: _Memory, target: Access) -> None:
-    """Mark bytes with gaps between them."""
-    view = target.byte_view(memory.bits())
+def _set(memory: _Memory, target: Access) -> None:
+    """Set the bits of bytes with gaps between them."""
+    view = target.byte_view(memory.change(target.low, target.high))
     if target.lanes is None:
         view[...] = True
     else:

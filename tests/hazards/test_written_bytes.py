@@ -23,15 +23,13 @@ def test_ranges_and_bits_together_know_each_byte(steps: list[tuple[str, tuple[in
             memory.add(low, high)
             flags[low:high] = True
         elif what == "remove":
-            memory.remove(low, high)
+            memory.forget(low, high)
             flags[low:high] = False
         elif what == "gaps":
-            memory.bits()[low:high:2] = True
+            memory.change(low, high)[low:high:2] = True
             flags[low:high:2] = True
         else:
-            bits = memory.bits()
-            memory.cut(low, high)
-            bits[low:high:3] = False
+            memory.change(low, high)[low:high:3] = False
             flags[low:high:3] = False
         for start in range(SIZE):
             if memory.covers(start, start + 3):
