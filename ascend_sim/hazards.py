@@ -19,6 +19,7 @@ from ascend_sim.trace import Item, Kind
 from ascend_sim.unit_flags import FINISH, UnitOrder
 from ascend_sim.written import Written
 from isa.access import GM_PLACE
+from isa.instruction import MovedCall
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ class Order:
         kind = step.kind
         if kind is _INSTRUCTION:
             call, pipe = item.call, lane.pipe
+            if type(call) is MovedCall:
+                call.bind()
             flagged = call.unit_flag
             if flagged and not self._units.may_start(pipe, lane, call):  # type: ignore[union-attr]
                 return False

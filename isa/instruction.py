@@ -188,18 +188,22 @@ class MovedCall(Call):
 
     stores: bool
 
+    def bind(self) -> None:
+        """Make the operands; done when somebody asks for them, if it has not been done before."""
+        template = self.template
+        self.reads, self.writes = template.reads, template.writes
+        if self.stores:
+            self.writes = (template.writes[0].moved(self.base),)
+        else:
+            self.reads = (template.reads[0].moved(self.base), *template.reads[1:])
+
     def __getattr__(self, name: str) -> Any:
         if name == "template" or name.startswith("__"):
             raise AttributeError(name)
-        template = self.template
         if name in ("reads", "writes"):
-            self.reads, self.writes = template.reads, template.writes
-            if self.stores:
-                self.writes = (template.writes[0].moved(self.base),)
-            else:
-                self.reads = (template.reads[0].moved(self.base), *template.reads[1:])
+            self.bind()
         else:
-            setattr(self, name, getattr(template, name))
+            setattr(self, name, getattr(self.template, name))
         return getattr(self, name)
 
 
