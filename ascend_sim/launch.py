@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
-import simpy
 
 import isa
 from ascend_sim.arguments import as_pyasc_passes, bind_arguments
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
-from ascend_sim.coverage import ONE, axis_text, unwritten
 from ascend_sim.errors import ConfigError, KernelError, host_error
-from ascend_sim.gm_order import conflicts
 from ascend_sim.lang import device
 from ascend_sim.lang.jit import JIT_OPTIONS, Kernel, check_options, is_constant
 from ascend_sim.placement import KernelType, places
 from ascend_sim.recorder import Asked
-from ascend_sim.recording import Origin, Recording
-from ascend_sim.run import Outputs, Run, as_ranges
-from ascend_sim.session import Session
-from ascend_sim.threads import one_thread
+from ascend_sim.recording import Recording
+from ascend_sim.run import Run
+from ascend_sim.stage import Rehearsal, Stage, kernel_frames, rehearsals
 from isa.tensor import GlobalAddress
 
 MAX_BLOCKS = 65535
@@ -138,92 +132,41 @@ def launch(
             for run_listener in on_run:
                 run_listener(replaced)
             return replaced
-    session = Session(
-        loaded,
-        blocks=int(cores),
-        physical_cores=physical_cores,
-        kernel_type=kind,
-        numerics=numerics != "off",
-        exact=numerics == "exact",
-        checks=checks,
-        auto_sync=auto_sync,
-        insert_sync=kernel.options.get("insert_sync") if isinstance(kernel, Kernel) else None,
-        saturate=overflow == "saturate",
-        shuffle=shuffle,
-        library=_LIBRARY,
-    )
-    if l2 == "warm":
-        buffers = {address.buffer.index: address.buffer for address in addresses.values()}
-        session.memory.l2.preload(buffers.values())
-    options = {
-        "numerics": numerics, "checks": checks, "l2_start": l2, "auto_sync": auto_sync, "cores": physical_cores,
-    }  # fmt: skip
-
-    coverage: dict[str, list[tuple[int, int]]] = {}
-
-    def finished(*, whole: bool = True) -> Run:
-        memory = session.memory.l2
-        run = Run(
-            label,
-            loaded,
-            session.log,
-            session.finish(),
-            Outputs(
-                {
-                    key: arrays[key]
-                    for key, address in addresses.items()
-                    if address.buffer.index in session.written_buffers
-                }
-            ),
-            blocks=cores,
-            options=options,
-            coverage=coverage,
-            memory={
-                "l2_hit_bytes": memory.hit_bytes,
-                "l2_miss_bytes": memory.miss_bytes,
-                "write_back_bytes": memory.write_back_bytes,
-            },
-            origin=Origin(
-                kind,
-                {address.buffer.index: address.buffer for address in addresses.values()},
-                session.written_buffers,
-                session.reserved,
-            )
-            if whole
+    stage = Stage(
+        asked,
+        {
+            "numerics": numerics != "off",
+            "exact": numerics == "exact",
+            "checks": checks,
+            "auto_sync": auto_sync,
+            "insert_sync": kernel.options.get("insert_sync")
+            if isinstance(kernel, Kernel)
             else None,
-        )
-        for listener in on_run:
-            listener(run)
-        return run
-
-    collecting = gc.isenabled()
-    gc.disable()  # a run makes objects by the million and no cycles worth looking for
+            "saturate": overflow == "saturate",
+            "shuffle": shuffle,
+        },
+        {
+            "numerics": numerics, "checks": checks, "l2_start": l2, "auto_sync": auto_sync, "cores": physical_cores,
+        },
+        arrays,
+        [*(outputs or []), *(memset or [])],
+    )  # fmt: skip
+    before = stage.data() if rehearsals else {}
     try:
-        with one_thread():
-            session.run(asked.body)
-        if checks != "off":
-            coverage |= _look_over(session, addresses, [*(outputs or []), *(memset or [])])
-        return finished()
+        run = stage.perform()
+        failure = None
     except KernelError as error:
-        if session.log.cycles == 0:
-            session.abort()
-        if all(known is not error.finding for known in session.findings.values()):
-            session.findings["stopped"] = error.finding
-        error.run = finished(whole=False)
-        error.args = (error.args[0], error.finding, error.run)
-        raise error.with_traceback(_kernel_frames(error)) from None
-    except Exception as error:
-        kept = [name for name, one in addresses.items() if not one.buffer.data.flags.writeable]
-        if kept and isinstance(error, ValueError) and "read-only" in str(error):
-            raise host_error(
-                "argument-read-only",
-                f"{label} writes into an array that numpy holds read-only ({', '.join(kept)}): pass a copy",
-            ) from None
-        raise error.with_traceback(_kernel_frames(error))  # noqa: B904  the kernel's own, on its own lines
-    finally:
-        session.close()
-        if collecting:
-            gc.enable()
+        run, failure = error.run, error
+    if rehearsals:
+        after = stage.data()
+        for rehearse in rehearsals:
+            rehearse(Rehearsal(stage, before, after, run, failure))
+        stage.restore(after)
+    for run_listener in on_run:
+        run_listener(run)
+    if failure is not None:
+        raise failure
+    return run
 
 
 def record(kernel: Callable[..., Any], *args: Any, **options: Any) -> Recording:
@@ -263,22 +206,7 @@ def _on_the_kernels_lines(work: Callable[[], Run | None]) -> Run | None:
     except _Recorded:
         raise
     except Exception as error:
-        raise error.with_traceback(_kernel_frames(error))  # noqa: B904  the kernel's own, on its own lines
-
-
-def _kernel_frames(error: BaseException) -> TracebackType | None:
-    """Return an error's traceback without the simulator's own frames: what is left are the kernel's lines."""
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append(trace)
-        trace = trace.tb_next
-    kept: TracebackType | None = None
-    hidden = (*(str(path) for path in _LIBRARY), str(Path(simpy.__file__).parent))
-    for trace in reversed(frames):
-        if not trace.tb_frame.f_code.co_filename.startswith(hidden):
-            kept = TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
-    return kept if kept is not None else error.__traceback__
+        raise error.with_traceback(kernel_frames(error, _LIBRARY))  # noqa: B904  the kernel's own, on its own lines
 
 
 def launch_from_program(
@@ -426,31 +354,3 @@ def _set_to_zero(names: list[str], addresses: dict[str, GlobalAddress]) -> None:
             )
         address = addresses[name]
         address.buffer.data[address.offset : address.offset + address.length] = 0
-
-
-def _look_over(
-    session: Session, addresses: dict[str, GlobalAddress], looked_over: list[str]
-) -> dict[str, list[tuple[int, int]]]:
-    """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
-    for conflict in conflicts(session.gm_uses):
-        session.conflict(conflict)
-    gaps = unwritten((use[1] for use in session.gm_uses if use[2]), addresses)
-    read = {use[1].buffer.index for use in session.gm_uses if not use[2]}
-    for name, ranges in gaps.items():
-        address = addresses[name]
-        if not len(ranges) or address.buffer.index in read or name in looked_over:
-            continue  # a tensor that is also read is no plain output: the rest may be meant to stay
-        size = address.dtype.size
-        missing = int((ranges[:, 1] - ranges[:, 0]).sum())
-        where = axis_text(ranges, address.shape, size)
-        session.report(
-            "COVERAGE",
-            "output-not-written",
-            f"{name}: {where} {'was' if where.startswith(ONE) else 'were'} never written ({missing // size} of "
-            f"{address.length // size} elements). Check the number of blocks and how they split the work",
-            0,
-            tensor=f"{name}",
-            byte_range=(int(ranges[0, 0]), int(ranges[-1, 1])),
-            struck=True,
-        )
-    return {name: as_ranges(ranges) for name, ranges in gaps.items()}

@@ -1,0 +1,228 @@
+"""A launch that is bound and checked: what performs it, once or again on the same data.
+
+A rehearsal performs a launch again, under other timings or with a changed kernel, on copies of what stood in GM
+before. Nothing of it is left when it is over.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import simpy
+
+from ascend_sim.coverage import ONE, axis_text, unwritten
+from ascend_sim.errors import Finding, KernelError, host_error
+from ascend_sim.gm_order import conflicts
+from ascend_sim.recording import Origin
+from ascend_sim.run import Outputs, Run, as_ranges
+from ascend_sim.session import Session
+from ascend_sim.threads import one_thread
+
+if TYPE_CHECKING:
+    from ascend_sim.recorder import Asked
+    from isa.tensor import GlobalAddress
+
+Data = dict[int, np.ndarray[Any, np.dtype[np.uint8]]]
+"""The bytes of allocations in GM, by their index."""
+
+
+class Stage:
+    """One launch and all it needs: the machine's settings, the options as reports name them, the arrays in GM.
+
+    `looked_over` are the arguments in which unwritten places are no finding.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        settings: dict[str, Any],
+        options: dict[str, Any],
+        arrays: dict[str, Any],
+        looked_over: list[str],
+    ) -> None:
+        self.asked = asked
+        self.settings = settings
+        self.options = options
+        self.arrays = arrays
+        self.looked_over = looked_over
+        self.buffers = {a.buffer.index: a.buffer for a in asked.addresses.values()}
+
+    def perform(self, make: Callable[..., Session] = Session, **changes: Any) -> Run:
+        """Run the launch on a machine that `make` builds, with some of its settings changed.
+
+        Raises KernelError for a kernel that cannot go on, with the run so far, and what the kernel's Python raises.
+        """
+        asked = self.asked
+        settings = {**self.settings, **changes}
+        session = make(
+            asked.chip,
+            blocks=asked.blocks,
+            physical_cores=asked.physical_cores,
+            kernel_type=asked.kernel_type,
+            library=asked.library,
+            **settings,
+        )
+        if asked.l2 == "warm":
+            session.memory.l2.preload(self.buffers.values())
+        coverage: dict[str, list[tuple[int, int]]] = {}
+        collecting = gc.isenabled()
+        gc.disable()  # a run makes objects by the million and no cycles worth looking for
+        try:
+            with one_thread():
+                session.run(asked.body)
+            if settings["checks"] != "off":
+                coverage |= _look_over(session, asked.addresses, self.looked_over)
+            return self._finished(session, coverage, whole=True)
+        except KernelError as error:
+            if session.log.cycles == 0:
+                session.abort()
+            if all(known is not error.finding for known in session.findings.values()):
+                session.findings["stopped"] = error.finding
+            error.run = self._finished(session, coverage, whole=False)
+            error.args = (error.args[0], error.finding, error.run)
+            raise error.with_traceback(kernel_frames(error, asked.library)) from None
+        except Exception as error:
+            kept = [n for n, a in asked.addresses.items() if not a.buffer.data.flags.writeable]
+            if kept and isinstance(error, ValueError) and "read-only" in str(error):
+                raise host_error(
+                    "argument-read-only",
+                    f"{asked.label} writes into an array that numpy holds read-only ({', '.join(kept)}): pass a copy",
+                ) from None
+            raise error.with_traceback(kernel_frames(error, asked.library))  # noqa: B904  the kernel's own lines
+        finally:
+            session.close()
+            if collecting:
+                gc.enable()
+
+    def _finished(
+        self, session: Session, coverage: dict[str, list[tuple[int, int]]], *, whole: bool
+    ) -> Run:
+        memory, asked = session.memory.l2, self.asked
+        written = {
+            key: self.arrays[key]
+            for key, address in asked.addresses.items()
+            if address.buffer.index in session.written_buffers
+        }
+        return Run(
+            asked.label,
+            asked.chip,
+            session.log,
+            session.finish(),
+            Outputs(written),
+            blocks=asked.blocks,
+            options=self.options,
+            coverage=coverage,
+            memory={
+                "l2_hit_bytes": memory.hit_bytes,
+                "l2_miss_bytes": memory.miss_bytes,
+                "write_back_bytes": memory.write_back_bytes,
+            },
+            origin=Origin(
+                asked.kernel_type, self.buffers, session.written_buffers, session.reserved
+            )
+            if whole
+            else None,
+        )
+
+    def data(self) -> Data:
+        """Return a copy of what stands in GM."""
+        return {index: buffer.data.copy() for index, buffer in self.buffers.items()}
+
+    def restore(self, data: Data) -> None:
+        """Put back into GM what stood there."""
+        for index, bytes_ in data.items():
+            target = self.buffers[index].data
+            if target.flags.writeable:
+                target[:] = bytes_
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of performing a launch again: the run (so far), the error that ended it, GM afterwards."""
+
+    run: Run | None
+    error: BaseException | None
+    data: Data
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What counts as a mistake."""
+        found = self.run.findings if self.run is not None else []
+        return [finding for finding in found if finding.kind not in ("INFO", "PERF")]
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """A launch that has just been performed and can be performed again. `before` and `after` are GM around it."""
+
+    stage: Stage
+    before: Data
+    after: Data
+    run: Run
+    failure: KernelError | None
+
+    def again(self, make: Callable[..., Session] = Session, **changes: Any) -> Trial:
+        """Perform the launch again on the same data; nothing is raised. `changes` are settings of the machine."""
+        self.stage.restore(self.before)
+        run: Run | None = None
+        error: BaseException | None = None
+        try:
+            run = self.stage.perform(make, **changes)
+        except KernelError as raised:
+            run, error = raised.run, raised
+        except Exception as raised:  # the kernel's own Python
+            error = raised
+        return Trial(run, error, self.stage.data())
+
+
+rehearsals: list[Callable[[Rehearsal], None]] = []
+"""Called after each launch, before anybody hears of its run."""
+
+
+def kernel_frames(error: BaseException, library: tuple[Path, ...]) -> TracebackType | None:
+    """Return an error's traceback without the simulator's own frames: what is left are the kernel's lines."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    hidden = (*(str(path) for path in library), str(Path(simpy.__file__).parent))
+    for trace in reversed(frames):
+        if not trace.tb_frame.f_code.co_filename.startswith(hidden):
+            kept = TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    return kept if kept is not None else error.__traceback__
+
+
+def _look_over(
+    session: Session, addresses: dict[str, GlobalAddress], looked_over: list[str]
+) -> dict[str, list[tuple[int, int]]]:
+    """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
+    for conflict in conflicts(session.gm_uses):
+        session.conflict(conflict)
+    gaps = unwritten((use[1] for use in session.gm_uses if use[2]), addresses)
+    read = {use[1].buffer.index for use in session.gm_uses if not use[2]}
+    for name, ranges in gaps.items():
+        address = addresses[name]
+        if not len(ranges) or address.buffer.index in read or name in looked_over:
+            continue  # a tensor that is also read is no plain output: the rest may be meant to stay
+        size = address.dtype.size
+        missing = int((ranges[:, 1] - ranges[:, 0]).sum())
+        where = axis_text(ranges, address.shape, size)
+        session.report(
+            "COVERAGE",
+            "output-not-written",
+            f"{name}: {where} {'was' if where.startswith(ONE) else 'were'} never written ({missing // size} of "
+            f"{address.length // size} elements). Check the number of blocks and how they split the work",
+            0,
+            tensor=f"{name}",
+            byte_range=(int(ranges[0, 0]), int(ranges[-1, 1])),
+            struck=True,
+        )
+    return {name: as_ranges(ranges) for name, ranges in gaps.items()}
