@@ -14,7 +14,8 @@ from ascend_sim.cross_core import ANSWERS
 from ascend_sim.errors import Finding
 from ascend_sim.mailbox import MAIL_KEY
 from ascend_sim.messages import place
-from ascend_sim.program import POLLS, Program
+from ascend_sim.program import Program
+from ascend_sim.scalar_items import POLLS
 from ascend_sim.soft_flags import SOFT
 from ascend_sim.trace import Item, Kind, Site, Step
 from ascend_sim.unit_flags import FINISH, is_flagged

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.agenda import PROGRAM
 from ascend_sim.cost import whole
 from ascend_sim.errors import UnsupportedError
+from ascend_sim.scalar_call import ScalarCall, spending
 from ascend_sim.trace import Cause, Item, Kind
 from isa.types import Pipe
 
@@ -111,8 +112,6 @@ class Mailbox:
 
 def post(stream: Program, receiver: Core, content: Any, text: str) -> None:
     """Send a message to another core of this AI Core, when the scalar unit has written it."""
-    from ascend_sim.program import ScalarCall, spending  # noqa: PLC0415  programs import this module
-
     cycles = writing_cycles(stream.session.chip)
     write = ScalarCall("message", spending(cycles), spent=cycles, text=text)
     stream._scalar(write, stream.site())

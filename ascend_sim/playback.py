@@ -14,10 +14,11 @@ from ascend_sim.config import Chip
 from ascend_sim.cost import cube_cycles
 from ascend_sim.errors import KernelError
 from ascend_sim.placement import task_ratio
-from ascend_sim.program import AHEAD, ScalarCall, scalar_cost, spending
+from ascend_sim.program import AHEAD
 from ascend_sim.recording import Origin, Part, Recording, Scalar
 from ascend_sim.recording import Step as Recorded
 from ascend_sim.run import Outputs, Run
+from ascend_sim.scalar_call import ScalarCall, scalar_cost, spending
 from ascend_sim.session import Session
 from ascend_sim.soft_flags import SoftSet
 from ascend_sim.trace import Item, Kind, Step

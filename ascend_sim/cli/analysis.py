@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ascend_sim.chip_file import nearest
-from ascend_sim.cli.app import (
+from ascend_sim.cli.app import _exit, _request, _simulate, app
+from ascend_sim.cli.commands import TargetCommand
+from ascend_sim.cli.options import (
     Arguments,
     ChipOption,
     CoresOption,
@@ -18,11 +20,6 @@ from ascend_sim.cli.app import (
     L2Option,
     SeedOption,
     SetOption,
-    TargetCommand,
-    _exit,
-    _request,
-    _simulate,
-    app,
 )
 from ascend_sim.errors import ConfigError
 

@@ -2,129 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from ascend_sim.chip_file import nearest
+from ascend_sim.cli.commands import GIVEN, Commands, TargetCommand
+from ascend_sim.cli.options import (
+    Arguments,
+    AutoSyncOption,
+    ChecksOption,
+    ChipOption,
+    CoresOption,
+    InputOption,
+    KernelOption,
+    L2Option,
+    NumericsOption,
+    SeedOption,
+    SetOption,
+    Target,
+)
 from ascend_sim.cli.outcome import Outcome
 from ascend_sim.cli.request import Request, check_chip, choose, read_sets
 from ascend_sim.errors import AscendSimError, ConfigError, SimulatorBug
-
-# Typer does not hand out the parent of all usage errors by name, and where it lives differs by version.
-_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
-_GIVEN = "ascend_sim.operator_options"
-
-
-class Commands(TyperGroup):
-    """The program: usage errors exit 1, because 2 means findings here."""
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run a command line; in standalone mode exit with its code."""
-        try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
-        except _UsageError as error:
-            code = _usage(error) if args or sys.argv[1:] else _help(error)
-        except typer.Abort:
-            code = 1
-        if standalone_mode:
-            sys.exit(code if isinstance(code, int) else 0)
-        return code
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; suggest the nearest name for one that there is not."""
-        name, known = args[0], self.list_commands(ctx)
-        if name not in known and not name.startswith("-"):
-            ctx.fail(f"no command {name!r}{nearest(name, known)} (there are: {', '.join(known)})")
-        return super().resolve_command(ctx, args)
-
-
-def _help(error: Exception) -> int:
-    """Print the help for a command line without a word: a usage error as well, but no message is needed."""
-    print(str(error), file=sys.stderr)
-    return 1
-
-
-def _usage(error: Exception) -> int:
-    message = getattr(error, "format_message", error.__str__)()
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "ascend-sim"
-    if message:
-        print(f"{command}: {message}", file=sys.stderr)
-    print(f"Try '{command} --help'.", file=sys.stderr)
-    return 1
-
-
-class TargetCommand(TyperCommand):
-    """A command on an operator or a file: it also takes the options that operators have."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the operators' options out of `args`; refuse what nobody knows, with the nearest name."""
-        own = {name for param in self.get_params(ctx) for name in param.opts}
-        rest: list[str] = []
-        given: dict[str, str] = {}
-        position = 0
-        while position < len(args):
-            word = args[position]
-            position += 1
-            name, equals, value = word.partition("=")
-            if word == "--":
-                rest += args[position - 1 :]
-                break
-            if not word.startswith("--") or name in own:
-                rest.append(word)
-                # The value of an own option is not looked at: it may begin with a dash.
-                takes_value = name in own and not equals and not _is_flag(self, ctx, name)
-                if takes_value and position < len(args):
-                    rest.append(args[position])
-                    position += 1
-                continue
-            if name not in _operator_options():
-                ctx.fail(f"no such option: {name}{_near(name, own | set(_operator_options()))}")
-            if not equals:
-                if position == len(args):
-                    ctx.fail(f"option {name} needs a value")
-                value = args[position]
-                position += 1
-            given[name] = value
-        ctx.meta[_GIVEN] = given
-        return super().parse_args(ctx, rest)
-
-
-def _near(name: str, known: set[str]) -> str:
-    """Name the option that looks most like `name`, or those that do so equally."""
-    likeness = {one: difflib.SequenceMatcher(None, one, name).ratio() for one in sorted(known)}
-    best = max(likeness.values())
-    matches = [one for one, ratio in likeness.items() if ratio == best >= 0.65]
-    return f"; did you mean {' or '.join(matches)}?" if matches else ""
-
-
-def _is_flag(command: TyperCommand, ctx: Any, name: str) -> bool:
-    return any(
-        name in param.opts and (getattr(param, "is_flag", False) or name == "--help")
-        for param in command.get_params(ctx)
-    )
-
-
-def _operator_options() -> dict[str, str]:
-    from ascend_sim.cli.operators import operator_options
-
-    return operator_options()
-
 
 app = typer.Typer(
     cls=Commands,
@@ -134,63 +36,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="A cycle-approximate simulator of the Ascend AI Core: numbers, time, the reason for every stall.",
 )
-
-Target = Annotated[
-    str, typer.Argument(metavar="OP_OR_FILE", help="An operator's name, or a Python file.")
-]
-Arguments = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="-- ARGS", help="Arguments of the Python file itself.", show_default=False
-    ),
-]
-ChipOption = Annotated[
-    str | None,
-    typer.Option("--chip", metavar="NAME", help="Chip (see `chips`), or the path of a YAML file."),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A tiling constant of the operator, or a file's constant in capitals; repeatable.",
-    ),
-]
-SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the data.")]
-CoresOption = Annotated[
-    int | None, typer.Option("--cores", metavar="N", min=1, help="Cores that the platform has.")
-]
-NumericsOption = Annotated[
-    str | None,
-    typer.Option("--numerics", metavar="on|off|exact", help="Compute the numbers, or time only."),
-]
-ChecksOption = Annotated[
-    str | None,
-    typer.Option(
-        "--checks",
-        metavar="error|collect|off",
-        help="Stop at the first finding, collect all, or none.",
-    ),
-]
-L2Option = Annotated[
-    str | None,
-    typer.Option(
-        "--l2", metavar="cold|warm", help="L2 at the launch: empty, or holding the inputs."
-    ),
-]
-AutoSyncOption = Annotated[
-    str | None,
-    typer.Option(
-        "--auto-sync", metavar="on|off", help="Automatic synchronisation, whatever the kernel says."
-    ),
-]
-InputOption = Annotated[
-    Path | None,
-    typer.Option("--input", metavar="FILE.npz", help="Tensors of the operator, by name."),
-]
-KernelOption = Annotated[
-    str | None, typer.Option("--kernel", metavar="NAME", help="Of a file: the kernel to report.")
-]
 
 
 @app.command(
@@ -477,7 +322,7 @@ def _request(
         auto_sync=None if sync is None else sync == "on",
         input_file=input_file,
         kernel=kernel,
-        operator_options=ctx.meta.get(_GIVEN, {}),
+        operator_options=ctx.meta.get(GIVEN, {}),
         arguments=arguments or [],
     )
     check_chip(chip)

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ascend_sim.cli.app import (
-    _GIVEN,
+from ascend_sim.cli.app import _exit, app
+from ascend_sim.cli.commands import GIVEN, TargetCommand
+from ascend_sim.cli.options import (
     Arguments,
     AutoSyncOption,
     ChecksOption,
@@ -22,9 +23,6 @@ from ascend_sim.cli.app import (
     NumericsOption,
     SeedOption,
     Target,
-    TargetCommand,
-    _exit,
-    app,
 )
 
 SpaceOption = Annotated[
@@ -230,7 +228,7 @@ def tune(
 
 def _fixed(ctx: Any, *, auto_sync: str | None, **options: Any) -> dict[str, Any]:
     """Return the options that were given, by the names that the points use."""
-    given = {name.removeprefix("--"): value for name, value in ctx.meta.get(_GIVEN, {}).items()}
+    given = {name.removeprefix("--"): value for name, value in ctx.meta.get(GIVEN, {}).items()}
     given |= {name: value for name, value in options.items() if value is not None}
     return given if auto_sync is None else {**given, "auto-sync": auto_sync}
 

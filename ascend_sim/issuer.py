@@ -1,0 +1,227 @@
+"""How the items of a program are made: call sites, records, errors on the kernel's own line."""
+
+from __future__ import annotations
+
+from sys import _getframe
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from greenlet import getcurrent
+
+from ascend_sim import errors
+from ascend_sim.errors import Finding, KernelError
+from ascend_sim.trace import Item, Kind, Step
+from isa.stream import Registers
+from isa.types import Pipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ascend_sim.auto_sync import AutoSync
+    from ascend_sim.core import Core
+    from ascend_sim.hazards import Order
+    from ascend_sim.insert_sync import InsertSync
+    from ascend_sim.scalar_call import ScalarCall
+    from ascend_sim.session import Session
+    from isa.access import Access
+    from isa.faults import IsaFault
+    from isa.instruction import Call
+    from isa.types import Space
+
+
+_ERROR_OF_KIND: dict[str, type[KernelError]] = {
+    "ALIGNMENT": errors.AlignmentError,
+    "BOUNDS": errors.BoundsError,
+    "CAPACITY": errors.CapacityError,
+    "QUEUE": errors.QueueError,
+    "DEADLOCK": errors.DeadlockError,
+    "HOST": errors.HostError,
+    "FLAG_BALANCE": errors.SyncError,
+    "RACE": errors.RaceError,
+    "UNINIT": errors.UninitializedRead,
+}
+
+
+class Issuer:
+    """One block of a kernel on one core: the part that makes items and hands them on.
+
+    Items wait in the core's list until the scalar unit gets to them; the kernel's Python runs some of them ahead.
+    """
+
+    root: CodeType
+    """The function under which all frames of a kernel are."""
+    order: Order | None
+    """The check of the order of accesses."""
+    auto: AutoSync | None
+    """Automatic synchronisation of queues' instructions."""
+    insert: InsertSync | None
+    """Synchronisation as pyasc's pass inserts it."""
+
+    def __init__(self, session: Session, core: Core, block: int, sub_block: int) -> None:
+        self.session = session
+        self.core = core
+        self.block = block
+        self.sub_block = sub_block
+        self.unit = session.unit(block, core.kind, sub_block)  # among all that run unordered
+        self.calls: dict[Any, Call] = session.calls.setdefault(core.kind, {})
+        self.registers = Registers()
+        self.registers.saturate = session.saturate
+        self.core_kind = core.kind
+        self.phase = 0
+        self._steps = session.steps_of(core.kind, 0)
+        self._frame: FrameType | None = None  # the kernel's function that issued last
+        self._places: dict[int, int] = {}  # its call sites by instruction offset
+        self._borrowed_site: int | None = None
+        self._watch: Callable[[Item], None] | None = None  # sees all items
+        self._items = core.items
+        self._core_index = core.index
+        self._log = core.log.items
+        self._index = len(core.log.items)
+        self._until = 0  # the item behind which the scalar unit gets its turn
+
+    def _give_way(self) -> Any:
+        return getcurrent().parent.switch()
+
+    # ---- call sites -------------------------------------------------------------------------
+
+    def site(self, depth: int = 3) -> int:
+        """Return the index of the call site: the kernel's frames, innermost first.
+
+        `depth` is where the kernel's own frame is expected, counted from here; frames of the simulator that are
+        nearer are passed over. While one function of the kernel runs, its callers stand still, so only the
+        place inside it has to be looked up.
+        """
+        frame = _getframe(depth)
+        if frame is self._frame:
+            index = self._places.get(frame.f_lasti)
+            if index is not None:
+                return index
+        return self._find_site(frame)
+
+    def borrow_site(self, site: int | None) -> None:
+        """Take a call site of the core whose command is being served for all that follows; None: no more."""
+        self._borrowed_site, self._frame = site, None
+
+    def _find_site(self, frame: FrameType | None) -> int:
+        if self._borrowed_site is not None:
+            return self._borrowed_site
+        session = self.session
+        library = session.library_code
+        while frame is not None and id(frame.f_code) in library:
+            frame = frame.f_back
+        if frame is None or frame.f_code is self.root:
+            return 0
+        chain: list[int] = [
+            id(frame.f_code)
+        ]  # ids: a code object's hash goes over all its constants
+        caller = frame.f_back
+        while caller is not None and (code := caller.f_code) is not self.root:
+            if id(code) not in library:
+                chain += (id(code), caller.f_lasti)
+            caller = caller.f_back
+        places = session.places.setdefault(tuple(chain), {})
+        index = places.get(frame.f_lasti)
+        if index is None:
+            index = session.new_site(frame, self.root)
+            if index < 0:  # frames of the simulator that were not known yet: now they are
+                return self._find_site(frame)
+            places[frame.f_lasti] = index
+        self._frame, self._places = frame, places
+        return index
+
+    # ---- items ------------------------------------------------------------------------------
+
+    def _new(self, pipe: Pipe, kind: Kind, name: str, site: int, *, log: bool = True) -> Item:
+        """Return an item with a step of its own, which may still be changed."""
+        step = Step(pipe, kind, name, site)
+        step.phase = self.phase
+        item = Item(step, self._core_index, self._index)
+        self._index += 1
+        if log:
+            self._log.append(item)
+        return item
+
+    def _append(self, item: Item) -> None:
+        if self._watch is not None:
+            self._watch(item)
+        self._items.append(item)
+        if item.index >= self._until:
+            self._give_way()
+
+    def _put(self, step: Step, call: Any = None) -> None:
+        """Queue an item of a known step."""
+        index = self._index
+        self._index = index + 1
+        item = Item(step, self._core_index, index, call)
+        self._log.append(item)
+        if self._watch is not None:
+            self._watch(item)
+        self._items.append(item)
+        if index >= self._until:
+            self._give_way()
+
+    def _scalar(
+        self,
+        call: ScalarCall,
+        site: int = 0,
+        access: Access | None = None,
+        *,
+        write: bool = False,
+        log: bool = True,
+    ) -> Any:
+        item = self._new(Pipe.S, Kind.INSTRUCTION, call.name, site, log=log)
+        item.call = call
+        if access is not None and self.order is not None:
+            self.order.scalar(item, access, write)
+        self._items.append(item)
+        if call.wanted:
+            return self._give_way()
+        return None
+
+    # ---- errors and names -------------------------------------------------------------------
+
+    def capacity(self, space: Space) -> int:
+        """Return the size of a memory of this core in bytes; 0 where it has none."""
+        return self.core.memory_sizes.get(space, 0)
+
+    def fault(self, fault: IsaFault) -> None:
+        """Raise a fault of the instruction set as the kernel's error, with its place."""
+        self.error(
+            fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe
+        )
+
+    def fault_at(self, fault: IsaFault, site: int) -> None:
+        """Raise a fault that an instruction finds while it executes, with the place where it was issued."""
+        self.error(
+            fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe, site
+        )
+
+    def error(
+        self,
+        kind: str,
+        code: str,
+        message: str,
+        tensor: str = "",
+        byte_range: tuple[int, int] | None = None,
+        pipe: str = "",
+        site: int | None = None,
+    ) -> None:
+        """Raise a KernelError of the class that belongs to the kind of finding, at the running line or a site."""
+        site = self.site() if site is None else site
+        place = self.session.sites[site]
+        where = f"\n  at {self.session.where_text(site)}, {self.core.name}" + (
+            f", pipe {pipe}" if pipe else ""
+        )
+        finding = Finding(
+            kind,
+            code,
+            message,
+            place.file,
+            place.line,
+            self.core.name,
+            pipe,
+            tensor,
+            byte_range,
+            struck=True,
+        )
+        raise _ERROR_OF_KIND.get(kind, errors.OperandError)(message + where, finding)
