@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ascend_sim.report.columns import CAUSE_CODE, SUB_CODE, Columns, Ints
+from ascend_sim.report.employment import employed, kind_of, without_work
 from ascend_sim.report.ledger import Ledger, PipeTotals, Totals
 from ascend_sim.trace import Cause, Kind, MemoryCause
 from isa.types import Pipe
@@ -32,7 +33,7 @@ class _Advice:
 
 @dataclass(slots=True)
 class _PipeShares:
-    """One pipe over all cores on which it ran an instruction: shares of the time after the launch."""
+    """One pipe over all cores that have work for it: shares of the time after the launch."""
 
     name: str
     busy: float
@@ -124,7 +125,9 @@ def advise(
         "startup": _startup(startup),
         "issue": _issue(pipes, startup),
         "banks": _banks(pipes),
-        "cores": _cores(pipes, facts.spread),
+        "cross": _cross_core(pipes),
+        "tail": _tail(pipes, facts.spread),
+        "work": _work(totals),
     }
     weighty = {
         about: advice
@@ -134,6 +137,8 @@ def advise(
     if "gm" in weighty:
         for about in ("share", "misses", "buffers", "latency"):
             weighty.pop(about, None)  # all of them end at the same limit
+    if "work" in weighty:
+        weighty.pop("tail", None)  # who has none waits for those who have
     if "buffers" in weighty:
         weighty.pop("latency", None)  # a second buffer is how the next copy is issued earlier
     if weighty:
@@ -145,8 +150,11 @@ def advise(
 
 def _shares(totals: Totals) -> list[_PipeShares]:
     by_name: dict[str, list[PipeTotals]] = {}
+    working = employed(totals)
     for core, pipes in totals.items():
-        kind = core.rpartition(".")[2].rstrip("0123456789")
+        kind = kind_of(core)
+        if core not in working.get(kind, ()):
+            continue
         for name, entry in pipes.items():
             if name != "S" and entry["instructions"]:
                 by_name.setdefault(f"{kind}.{name}", []).append(entry)
@@ -205,6 +213,12 @@ def _launch(cycles: int, launch_cycles: int) -> _Advice | None:
         f"The launch takes {_percent(share)} of the time: nothing inside the kernel can win more than "
         f"{_percent(1 - share)}. Give each launch more work.",
     )
+
+
+def _work(totals: Totals) -> _Advice | None:
+    """Cores that the launch pays for and nobody needs: the shape is too small for them."""
+    found = without_work(totals)
+    return None if found is None else _Advice(1 + found[0], found[1])
 
 
 def _gm(gm: float) -> _Advice | None:
@@ -349,23 +363,31 @@ def _banks(pipes: list[_PipeShares]) -> _Advice | None:
     )
 
 
-def _cores(pipes: list[_PipeShares], spread: float) -> _Advice | None:
-    tail = max(_get(pipe.causes, "tail") for pipe in pipes)
-    cross = _most(pipes, "cross_core")
-    if cross is not None and cross[1] > tail:
-        pipe, share = cross
-        return _Advice(
-            share,
-            f"{_label(pipe)} waits {_percent(share)} of the kernel's time for another core: let producer and consumer "
-            "work on different tiles, so that each finds its input ready.",
-        )
-    if spread < _UNEVEN:
+def _cross_core(pipes: list[_PipeShares]) -> _Advice | None:
+    found = _most(pipes, "cross_core")
+    if found is None or found[1] <= _longest_tail(pipes):
+        return None
+    pipe, share = found
+    return _Advice(
+        share,
+        f"{_label(pipe)} waits {_percent(share)} of the kernel's time for another core: let producer and consumer "
+        "work on different tiles, so that each finds its input ready.",
+    )
+
+
+def _tail(pipes: list[_PipeShares], spread: float) -> _Advice | None:
+    tail, cross = _longest_tail(pipes), _most(pipes, "cross_core")
+    if spread < _UNEVEN or (cross is not None and cross[1] > tail):
         return None  # all work equally long: what is left of the tail is the launch, core by core
     return _Advice(
         tail,
         f"Cores that are done wait {_percent(tail)} of the kernel's time for the slowest one: split the work "
         "more evenly.",
     )
+
+
+def _longest_tail(pipes: list[_PipeShares]) -> float:
+    return max(_get(pipe.causes, "tail") for pipe in pipes)
 
 
 def _close_to_limit(busiest: _PipeShares) -> str:

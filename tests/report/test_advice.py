@@ -143,3 +143,22 @@ def test_a_tail_that_the_launch_makes_is_no_uneven_work() -> None:
         "split the work more evenly" in text for text in advise(totals, 1000, 0, Facts(spread=0.5))
     )
     assert not any("evenly" in text for text in advise(totals, 1000, 0, Facts(spread=0.02)))
+
+
+def test_cores_without_work_are_named_first_and_do_not_thin_the_other_shares() -> None:
+    worker = {"V": pipe(busy=400, cross_core=600), "MTE2": pipe(busy=100, flag=900)}
+    idler = {"V": pipe(busy=1, cross_core=999), "MTE2": pipe(busy=4, cross_core=996)}
+    totals = {f"core{n}.aiv0": worker if n == 2 else idler for n in range(8)}
+    work, cross = advise(totals, 1000, 0)
+    assert work.startswith("7 of 8 vector cores have no work, or hardly any")
+    assert "V waits 60 % of the kernel's time for another core" in cross
+    half = {f"core{n}.aiv0": worker if n > 3 else idler for n in range(9)}
+    assert not any("hardly any" in text for text in advise(half, 1000, 0))
+
+
+def test_a_lone_core_and_a_kind_that_only_waits_are_no_cores_without_work() -> None:
+    busy, waits = {"M": pipe(busy=400, flag=600)}, {"V": pipe(cross_core=1000)}
+    assert not any(
+        "hardly any" in text
+        for text in advise({"core0.aic": busy, "core0.aiv0": waits, "core0.aiv1": waits}, 1000, 0)
+    )
