@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ascend_sim.config import Chip, load_chip
+from ascend_sim.launch import on_run
+from ascend_sim.run import Run
+from tests.exports import check_reports
+
+SHORT = 600
+"""Items of a run whose reports are cheap enough to be looked over beside any test."""
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +24,20 @@ def repository() -> Path:
 def toy() -> Chip:
     """The chip of round numbers."""
     return load_chip("toy")
+
+
+@pytest.fixture(autouse=True)
+def reports_are_looked_over() -> Iterator[None]:
+    """Look over the ledger, bounds and traces of the first short run that each test makes."""
+
+    looked = False
+
+    def look(run: Run) -> None:
+        nonlocal looked
+        if not looked and sum(len(core.items) for core in run.log.cores) <= SHORT:
+            looked = True
+            check_reports(run)
+
+    on_run.append(look)
+    yield
+    on_run.remove(look)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import json
 from typing import Any
 
 from hypothesis import given, settings
@@ -15,9 +14,9 @@ from ascend_sim.report.ledger import build_ledger
 from ascend_sim.report.perfetto import write_perfetto_trace
 from ascend_sim.trace import Cause, CoreLog, Kind, Log, Site
 from isa.types import CoreKind, Pipe
+from tests.exports import read_perfetto
 
 TOY = load_chip("toy")
-Event = dict[str, Any]
 
 
 def written(log: Log) -> str:
@@ -26,71 +25,14 @@ def written(log: Log) -> str:
     return stream.getvalue()
 
 
-def nanoseconds(microseconds: float) -> int:
-    ns = microseconds * 1000
-    assert abs(ns - round(ns)) < 1e-3, "a time that is no whole nanosecond"
-    return round(ns)
-
-
-def read_strictly(text: str) -> list[Event]:
-    """Read the file as Perfetto does; fail on anything that it would drop, nest or bind wrongly."""
-    events: list[Event] = json.loads(text)["traceEvents"]
-    names: dict[tuple[str, int, int], str] = {}
-    tracks: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    latest: dict[tuple[int, int], Event] = {}
-    flows: dict[int, dict[str, Event]] = {}
-    for event in events:
-        assert isinstance(event["pid"], int) and isinstance(event["tid"], int)
-        track = (event["pid"], event["tid"])
-        if event["ph"] == "M":
-            kind = event["name"]
-            assert kind in (
-                "process_name",
-                "process_sort_index",
-                "thread_name",
-                "thread_sort_index",
-            )
-            if kind.endswith("_name"):
-                assert (kind, *track) not in names
-                names[kind, *track] = event["args"]["name"]
-        elif event["ph"] == "X":
-            assert ("process_name", event["pid"], 0) in names
-            assert ("thread_name", *track) in names
-            start, length = nanoseconds(event["ts"]), nanoseconds(event["dur"])
-            assert length >= 0
-            tracks.setdefault(track, []).append((start, start + length))
-            latest[track] = event
-        elif event["ph"] == "C":
-            assert ("process_name", event["pid"], 0) in names
-            (value,) = event["args"].values()
-            assert value >= 0
-        else:
-            assert event["ph"] in "sf"
-            assert event.get("bp") == ("e" if event["ph"] == "f" else None)
-            slice_ = latest[track]  # the slice right before it in the file
-            at, start = nanoseconds(event["ts"]), nanoseconds(slice_["ts"])
-            assert start <= at <= start + nanoseconds(slice_["dur"])
-            assert event["ph"] not in flows.setdefault(event["id"], {})
-            flows[event["id"]][event["ph"]] = event
-    for slices in tracks.values():
-        assert slices == sorted(slices)
-        for (_, end), (start, _) in itertools.pairwise(slices):
-            assert end <= start, "two slices of one track overlap"
-    for ends in flows.values():
-        assert set(ends) == {"s", "f"}
-        assert nanoseconds(ends["s"]["ts"]) <= nanoseconds(ends["f"]["ts"])
-        assert ends["s"]["cat"] == ends["f"]["cat"]
-    return events
-
-
-def track_names(events: list[Event]) -> dict[int, str]:
+def track_names(events: list[dict[str, Any]]) -> dict[int, str]:
     return {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
 
 
 @given(logs())
 @settings(max_examples=80, deadline=None)
 def test_a_strict_reader_takes_every_event_of_a_random_run(log: Log) -> None:
-    events = read_strictly(written(log))
+    events = read_perfetto(written(log))
     slices = [event for event in events if event["ph"] == "X"]
     instructions = [i for core in log.cores for i in core.items if i.kind is Kind.INSTRUCTION]
     assert sum(event["name"] == "op" for event in slices) == len(instructions)
@@ -110,7 +52,7 @@ def test_a_strict_reader_takes_every_event_of_a_random_run(log: Log) -> None:
 
 
 def test_the_slices_of_a_copy_add_copy() -> None:
-    events = read_strictly(written(add_log()))
+    events = read_perfetto(written(add_log()))
     names = track_names(events)
     rows = [
         (names[e["tid"]], e["name"], e["args"]["start"], e["args"]["end"])
@@ -135,7 +77,7 @@ def test_the_slices_of_a_copy_add_copy() -> None:
 
 
 def test_arrows_lead_from_the_instruction_before_the_set_to_the_one_after_the_wait() -> None:
-    events = read_strictly(written(add_log()))
+    events = read_perfetto(written(add_log()))
     names = track_names(events)
     arrows = [(e["ph"], e["id"], names[e["tid"]], e["ts"]) for e in events if e["ph"] in "sf"]
     assert sorted(arrows, key=lambda arrow: (arrow[1], arrow[3])) == [
@@ -148,7 +90,7 @@ def test_overlapping_tails_go_to_sub_lanes() -> None:
     for start, end in ((0, 30), (10, 40), (20, 50), (30, 60)):
         item(core, Pipe.MTE2, Kind.INSTRUCTION, start, end, accept=start + 10)
     log = Log("toy", 1000.0, [core], [Site((("a.py", 1, "f"),))], cycles=100)
-    events = read_strictly(written(log))
+    events = read_perfetto(written(log))
     names = track_names(events)
     lanes = [names[e["tid"]] for e in events if e["name"] == "op"]
     assert sorted(lanes) == ["MTE2", "MTE2", "MTE2#1", "MTE2#2"]
@@ -159,7 +101,7 @@ def test_counters_of_queue_depth_and_bandwidth() -> None:
     for issue, start, end in ((0, 10, 500), (2, 500, 600), (4, 600, 1000)):
         item(core, Pipe.MTE2, Kind.INSTRUCTION, start, end, issue=issue, bytes=6400)
     log = Log("toy", 1000.0, [core], [Site((("a.py", 1, "f"),))], cycles=1000)
-    events = read_strictly(written(log))
+    events = read_perfetto(written(log))
     queue = [(e["ts"], e["args"]["items"]) for e in events if e["name"] == "MTE2 queue"]
     assert queue == [
         (0.0, 1), (0.002, 2), (0.004, 3), (0.01, 2), (0.5, 1), (0.6, 0),
@@ -177,6 +119,6 @@ def test_a_long_run_keeps_its_counters_short() -> None:
     for start in range(0, 1_000_000, 100):
         item(core, Pipe.V, Kind.INSTRUCTION, start + 50, start + 100, issue=start)
     log = Log("toy", 1000.0, [core], [Site((("a.py", 1, "f"),))], cycles=1_000_000)
-    queue = [e for e in read_strictly(written(log)) if e["name"] == "V queue"]
+    queue = [e for e in read_perfetto(written(log)) if e["name"] == "V queue"]
     assert 0 < len(queue) <= 2001
     assert {e["args"]["items"] for e in queue} == {0, 1}
