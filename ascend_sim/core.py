@@ -70,6 +70,10 @@ class Memories(dict[Space, "NDArray[np.uint8]"]):
 class Core:
     """One core of the chip and what runs on it."""
 
+    compute_pipe = ComputePipe
+    matrix_pipe = MatrixPipe
+    move_pipe = MovePipe
+
     def __init__(
         self,
         chip: Chip,
@@ -125,9 +129,9 @@ class Core:
             depth = chip.queue_depth(pipe, self.kind)
             pipe_rank = (rank * len(Pipe) + pipe) << ITEM_BITS
             if pipe in ports:
-                self.pipes[pipe] = MovePipe(self, pipe, depth, pipe_rank, ports[pipe])
+                self.pipes[pipe] = self.move_pipe(self, pipe, depth, pipe_rank, ports[pipe])
             else:
-                maker = MatrixPipe if pipe is Pipe.M else ComputePipe
+                maker = self.matrix_pipe if pipe is Pipe.M else self.compute_pipe
                 self.pipes[pipe] = maker(self, pipe, depth, pipe_rank)
         self.enough_cells = chip.cube.dependency_window * FRACTAL_CELLS
         self.unit_flags: UnitFlags | None = None

@@ -130,9 +130,19 @@ def check(
     auto_sync: AutoSyncOption = None,
     input_: InputOption = None,
     kernel: KernelOption = None,
+    adversary: Annotated[
+        int | None,
+        typer.Option(
+            "--adversary",
+            metavar="N",
+            min=1,
+            help="Run each launch under N legal but hostile timings too: does anything depend on time?",
+        ),
+    ] = None,
 ) -> None:
     """Run all checks and print what they find, without a report; exit 2 on a finding."""
-    from ascend_sim.cli.show import report_check, working
+    from ascend_sim.cli.checking import checked
+    from ascend_sim.cli.show import working
 
     def work() -> int:
         request = _request(
@@ -151,8 +161,7 @@ def check(
             kernel,
         )
         with working(quiet_output=False, own_output=request.is_file):
-            outcome = _simulate(request)
-        return report_check(outcome)
+            return checked(request, _simulate, adversary=adversary)
 
     _exit(work)
 
