@@ -7,7 +7,7 @@ the kernel of that record, launches it and returns what `measure.times` makes of
 """
 
 from ascend_sim.accuracy.cases import CaseFile, Pair, Record, load_cases
-from ascend_sim.accuracy.measure import average, sweep, time_launch, times
+from ascend_sim.accuracy.measure import average, sweep, time_launch, times, total
 
 __all__ = [
     "CaseFile",
@@ -18,4 +18,5 @@ __all__ = [
     "sweep",
     "time_launch",
     "times",
+    "total",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ascend_sim.accuracy import families
 from ascend_sim.accuracy.cases import CaseFile, Record
+from ascend_sim.accuracy.measure import TIMES
 from ascend_sim.accuracy.score import pair_row, record_row, summary
 from ascend_sim.config import load_chip
 
@@ -36,7 +37,7 @@ def run_cases(
         figures = simulated[record.id]
         row: dict[str, Any] = record_row(record, figures)
         if "error" in figures:
-            row |= {"simulated": None, "error": figures["error"]}
+            row |= {"simulated": dict.fromkeys(TIMES), "error": figures["error"]}
         rows.append(row)
     good = {key: figures for key, figures in simulated.items() if "error" not in figures}
     gains = (pair_row(cases, pair, good) for pair in cases.pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +51,40 @@ class Record(BaseModel):
             return CHIPS[self.chip]
         named = [file for name, file in CHIPS.items() if name in self.chip]
         return named[0] if named else "ascend910b1"
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of a table's columns, where the record's shape is one: "list of [M, K, N, dtype, us]"."""
+        found = _TABLE.search(self.shape) if isinstance(self.shape, str) else None
+        return [name.strip() for name in found[1].split(",")] if found else []
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The measured figures, with the time column of a table of `rows` as `task_us`."""
+        rows, columns = self.measured.get("rows"), self.columns
+        if not (isinstance(rows, list) and rows and isinstance(rows[0], list) and columns):
+            return self.measured
+        at = columns.index("us")
+        return {"task_us": [row[at] if at < len(row) else None for row in rows]} | self.measured
+
+    def points(self, *names: str) -> list[Any] | None:
+        """Return a sweep's points: the first list that the record gives under one of the names, or the rows of a table.
+
+        Rows come without what stands behind the parameters in the shape's list of columns (`us` and on).
+        """
+        own = self.shape if isinstance(self.shape, dict) else {}
+        for place in (self.measured, self.params, own):
+            lower = {str(key).lower(): value for key, value in place.items()}
+            for name in (*names, "rows"):
+                value = lower.get(name.lower())
+                if isinstance(value, list) and value:
+                    columns = self.columns
+                    end = columns.index("us") if columns else None
+                    return [row[:end] if isinstance(row, list) else row for row in value]
+        return None
+
+
+_TABLE = re.compile(r"\[([^\[\]]*\bus\b[^\[\]]*)\]")
 
 
 class Pair(BaseModel):

@@ -22,6 +22,10 @@ PIPES = {
 """The profilers' names of the pipes' times."""
 
 TIMES = ("task_us", "aic_us", "aiv_us", *PIPES)
+"""What every record's simulated figures have; None where no core of the type runs."""
+
+VECTOR_PIPES = ("vec_us", "mte3_us")
+"""Pipes that a profiler counts on vector cores; all others on cube cores, scalar unit and MTE2 on those that run."""
 
 
 def times(run: Run) -> dict[str, float | None]:
@@ -29,8 +33,9 @@ def times(run: Run) -> dict[str, float | None]:
 
     `task_us` from the launch to the end; `aic_us` and `aiv_us` from a core's first cycle to its last, averaged
     over the cores of the type; each pipe the time for which it is occupied (waiting for memory included),
-    averaged over the cores that have one; `aic_…` and `aiv_…` before a pipe's name separate the two types. None
-    where no core of the type ran. `total_cycles` sums the spans of all cores.
+    averaged over cores. In a mix kernel `scalar_us` and `mte2_us` are the cube cores', as profilers print them first;
+    `aic_…` and `aiv_…` before a pipe's name say which type is meant. None where no core of the type ran.
+    `total_cycles` sums the spans of all cores.
     """
     chip, log = run.chip, run.log
     spans: dict[str, list[int]] = {"aic": [], "aiv": []}
@@ -45,8 +50,8 @@ def times(run: Run) -> dict[str, float | None]:
         for core_name, pipes in run.pipes.items():
             if pipe in pipes:
                 by_kind[_kind(core_name)].append(_occupied(pipes[pipe]))
-        both = by_kind["aic"] + by_kind["aiv"]
-        result[name] = chip.us(mean(both)) if both else None
+        own = by_kind["aiv"] if name in VECTOR_PIPES else by_kind["aic"] or by_kind["aiv"]
+        result[name] = chip.us(mean(own)) if own else None
         for kind, values in by_kind.items():
             result[f"{kind}_{name}"] = chip.us(mean(values)) if values else None
     result["total_cycles"] = float(sum(spans["aic"]) + sum(spans["aiv"]))
@@ -74,9 +79,23 @@ def time_launch(
 
 
 def sweep(points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one mapping of lists from the mappings of a sweep's points, in their order."""
+    """Return one mapping of lists from the mappings of a sweep's points, in their order; None for all-None lists."""
     rows = list(points)
-    return {key: [row.get(key) for row in rows] for key in (rows[0] if rows else {})}
+    columns = {key: [row.get(key) for row in rows] for key in (rows[0] if rows else {})}
+    return {
+        key: None if all(value is None for value in column) else column
+        for key, column in columns.items()
+    }
+
+
+def total(kernels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sums of several kernels' times; None where none of them has a figure."""
+    rows = list(kernels)
+    result: dict[str, Any] = {}
+    for key in {key: None for row in rows for key in row}:
+        there = [row[key] for row in rows if isinstance(row.get(key), (int, float))]
+        result[key] = sum(there) if there else None
+    return result
 
 
 def average(values: Iterable[float | None]) -> float | None:

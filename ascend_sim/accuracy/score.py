@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import median, quantiles
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean, median, quantiles
 from typing import Any
 
 from ascend_sim.accuracy.cases import CaseFile, Pair, Record
-from ascend_sim.accuracy.measure import PIPES
+from ascend_sim.accuracy.measure import PIPES, TIMES
 
 WHOLE = (
     "task_us", "total_us", "after_us", "cycles", "ticks_50mhz", "ns_per_add", "gbps_per_core", "gbps", "gib_s",
     "l0a_gib_s", "l0b_gib_s", "cached_gbps", "bypass_gbps", "cached_us", "bypass_us", "both_us", "flop_per_cycle",
-    "aic_us", "aiv_us",
+    "aic_us", "aiv_us", "aic_max_us", "aiv_max_us",
 )  # fmt: skip
 """Figures that stand for the whole of a record; the first that both sides have is its whole time."""
 
@@ -21,26 +21,54 @@ NO_CHANGE = 0.03
 """A measured gain closer to 1 than this has no sign."""
 
 
-def ln_ratio(simulated: Any, measured: Any) -> float | None:
-    """Return ln(simulated / measured); of two lists the mean over the points that both have.
+Ratio = float | list[float | None] | dict[str, float]
+
+
+def ln_ratio(simulated: Any, measured: Any) -> Ratio | None:
+    """Return ln(simulated / measured); of two lists (or mappings) a list (mapping) of those of their points.
 
     A measured [low, high] range against one simulated number counts as its middle; a fraction may be written
-    "128/7".
+    "128/7". None where there is nothing to compare.
     """
     measured = _plain(measured)
     if isinstance(simulated, Mapping) and isinstance(measured, Mapping):
-        common = [key for key in measured if key in simulated]
-        return ln_ratio([simulated[key] for key in common], [measured[key] for key in common])
+        common = {
+            key: _point(simulated[key], measured[key]) for key in measured if key in simulated
+        }
+        there = {key: ratio for key, ratio in common.items() if ratio is not None}
+        return there or None
     if isinstance(simulated, (list, tuple)) and isinstance(measured, (list, tuple)):
-        parts = [ln_ratio(one, other) for one, other in zip(simulated, measured, strict=False)]
-        there = [part for part in parts if part is not None]
-        return sum(there) / len(there) if there else None
+        points = [_point(one, other) for one, other in zip(simulated, measured, strict=False)]
+        return points if any(point is not None for point in points) else None
     if isinstance(measured, (list, tuple)) and _number(simulated):
-        there = [value for value in measured if _number(value)]
-        measured = sum(there) / len(there) if there else None
+        values = [value for value in measured if _number(value)]
+        measured = sum(values) / len(values) if values else None
+    return _point(simulated, measured)
+
+
+def _point(simulated: Any, measured: Any) -> float | None:
+    measured = _plain(measured)
     if not (_number(simulated) and _number(measured)) or simulated <= 0 or measured <= 0:
         return None
     return math.log(simulated / measured)
+
+
+def points(ratio: Ratio) -> list[float]:
+    """Return the ratios of all points there are: one where it is no sweep."""
+    values = ratio.values() if isinstance(ratio, Mapping) else ratio
+    if not isinstance(values, Iterable):
+        return [values]
+    return [value for value in values if value is not None]
+
+
+def error(ratio: Ratio) -> float:
+    """Return how far off a figure is: |ln ratio|, of a sweep the mean over its points."""
+    return mean(abs(point) for point in points(ratio))
+
+
+def shift(ratio: Ratio) -> float:
+    """Return to which side a figure is off: the ln ratio, of a sweep the mean over its points."""
+    return mean(points(ratio))
 
 
 def _plain(value: Any) -> Any:
@@ -57,22 +85,30 @@ def _number(value: Any) -> bool:
 
 
 def record_row(record: Record, simulated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known of a record: id, grade, simulated, measured and the ln ratio of each common figure."""
+    """Return what is known of a record: id, grade, simulated, measured and the ln ratio of each common figure.
+
+    `whole` names the figure that stands for its whole time, `whole_error` is how far that is off; a record that gives
+    times of several kernels instead has the mean over them.
+    """
+    figures = record.figures
     ratios = {
         key: ratio
-        for key, value in record.measured.items()
+        for key, value in figures.items()
         if (ratio := ln_ratio(simulated.get(key), value)) is not None
     }
     whole = next((key for key in WHOLE if key in ratios), None)
+    times = [key for key in ratios if key.endswith(("_us", "_ms")) and key[4:] not in PIPES]
+    parts = [whole] if whole else [key for key in times if key not in PIPES]
     return {
         "id": record.id,
         "family": record.family,
         "grade": record.grade,
         "chip": record.config,
-        "simulated": dict(simulated),
-        "measured": dict(record.measured) or None,
+        "simulated": dict.fromkeys(TIMES) | dict(simulated),
+        "measured": dict(figures) or None,
         "ln_ratio": ratios,
-        "whole": whole,
+        "whole": whole or next(iter(parts), None),
+        "whole_error": mean(error(ratios[key]) for key in parts) if parts else None,
     }
 
 
@@ -98,16 +134,8 @@ def simulated_gain(pair: Pair, before: Mapping[str, Any], after: Mapping[str, An
     """Return time before over time after, of rates the other way round."""
     metric = {"aic_avg_us": "aic_us"}.get(pair.metric, pair.metric)
     old, new = before.get(metric), after.get(metric)
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        ratios = [
-            ratio
-            for one, two in zip(new, old, strict=True)
-            if (ratio := ln_ratio(one, two)) is not None
-        ]
-        gain = math.exp(-sum(ratios) / len(ratios)) if ratios else None
-    else:
-        ratio = ln_ratio(new, old)
-        gain = None if ratio is None else math.exp(-ratio)
+    ratio = ln_ratio(new, old)
+    gain = None if ratio is None else math.exp(-shift(ratio))
     return 1 / gain if gain and metric == "tflops" else gain
 
 
@@ -118,9 +146,12 @@ def summary(
     result: dict[str, Any] = {}
     for grade in ("A", "B", "C"):
         mine = [row for row in rows if row["grade"] == grade]
-        whole = [abs(row["ln_ratio"][row["whole"]]) for row in mine if row["whole"]]
+        whole = [row["whole_error"] for row in mine if row["whole_error"] is not None]
         parts = [
-            abs(row["ln_ratio"][pipe]) for row in mine for pipe in PIPES if pipe in row["ln_ratio"]
+            error(row["ln_ratio"][pipe])
+            for row in mine
+            for pipe in PIPES
+            if pipe in row["ln_ratio"]
         ]
         both = [row for row in pairs if row["grade"] == grade and row["ln_ratio"] is not None]
         signs = [row["sign"] for row in both if row["sign"] is not None]

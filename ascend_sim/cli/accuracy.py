@@ -15,6 +15,7 @@ from rich.table import Table
 from ascend_sim.accuracy import families, load_cases
 from ascend_sim.accuracy.campaign import run_cases
 from ascend_sim.accuracy.measure import PIPES
+from ascend_sim.accuracy.score import shift
 
 
 def show_accuracy(cases: Path | None, family: str | None, *, as_json: bool) -> int:
@@ -67,11 +68,13 @@ def _records(rows: list[dict[str, Any]]) -> Table:
         )
         ratio = row["ln_ratio"].get(row["whole"]) if row["whole"] else None
         pipes = "  ".join(
-            f"{pipe[:-3]} {row['ln_ratio'][pipe]:+.2f}" for pipe in PIPES if pipe in row["ln_ratio"]
+            f"{pipe[:-3]} {shift(row['ln_ratio'][pipe]):+.2f}"
+            for pipe in PIPES
+            if pipe in row["ln_ratio"]
         )
         table.add_row(
             row["id"], row["grade"], whole, _figure((row["measured"] or {}).get(whole)),
-            _figure(row["simulated"].get(whole)), "" if ratio is None else f"{ratio:+.3f}", pipes,
+            _figure(row["simulated"].get(whole)), "" if ratio is None else f"{shift(ratio):+.3f}", pipes,
         )  # fmt: skip
     return table
 

@@ -11,6 +11,8 @@ from ascend_sim.run import Run
 EVENTS = asc.HardEvent
 POSITIONS = asc.TPosition
 GIB = 2**30
+PAIR = 2  # mode of flags between a cube core and its vector cores
+C2V, V2C = 0, 1  # their ids: the cube core has stored, the vector cores have read
 
 
 def window(address: Any, offset: int = 0, *, bypass: bool = False) -> Any:

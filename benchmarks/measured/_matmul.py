@@ -18,9 +18,9 @@ from ascend_sim import asc
 from ascend_sim.accuracy import Record, time_launch, times
 from ascend_sim.run import Run
 
-from ._kit import EVENTS, POSITIONS, local, pieces, scale, share, window
+from ._kit import EVENTS, POSITIONS, local, pieces, scale, window
+from ._tiles import ALIGN, Plan, Tile, round_up
 
-ALIGN = 16  # rows and columns of a fractal
 BLOCK = 32  # bytes
 DONE = 3  # unit flag of the last product of a block and of its store
 CHECK = 2  # unit flag of the products before
@@ -30,112 +30,6 @@ GUIDE = {"l2": "warm"}
 
 The one case that tells loaded 63 MB at 2.4 TB/s on a chip whose HBM gives 0.76 (gm_unitflag): they were in L2.
 """
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a product is cut. Sizes in elements."""
-
-    size: tuple[int, int, int]
-    """M, N, K."""
-    base: tuple[int, int, int]
-    """Rows, columns and depth of one `mmad`."""
-    step: tuple[int, int] = (1, 1)
-    """Base blocks along K in one packet of A, of B: one copy from GM."""
-    slots: tuple[int, int] = (2, 2)
-    """Packets of A, of B that L1 holds; one that is still there is not loaded again."""
-    ahead: int = 0
-    """Packets that are requested before the current one is used, beyond what queues allow anyway."""
-    l0_buffers: int = 2
-    unit_flag: bool = False
-    stored_b: str = "NK"
-    atomic: bool = False
-
-
-@dataclass(frozen=True)
-class Tile:
-    """One base block of C and its part of K: first row, column and depth, and how many of each."""
-
-    row: int
-    column: int
-    rows: int
-    columns: int
-    first: int
-    depth: int
-    turn: int = 0
-    """Large packets that the walk along K is turned by: it starts there and wraps."""
-
-
-def band(
-    plan: Plan,
-    rows: tuple[int, int],
-    columns: tuple[int, int],
-    by_column: bool = False,
-    turn: int = 0,
-) -> list[Tile]:
-    """Return the base blocks of some rows and columns (first, how many): along a row, or down a column."""
-    down = [(rows[0] + start, count) for start, count in pieces(rows[1], plan.base[0])]
-    across = [(columns[0] + start, count) for start, count in pieces(columns[1], plan.base[1])]
-    order = (
-        [(r, c) for c in across for r in down]
-        if by_column
-        else [(r, c) for r in down for c in across]
-    )
-    return [Tile(r[0], c[0], r[1], c[1], 0, plan.size[2], turn) for r, c in order]
-
-
-def grid(
-    plan: Plan,
-    cores: tuple[int, int],
-    *,
-    parts: int = 1,
-    by_column: bool = False,
-    stagger: bool = False,
-) -> list[list[Tile]]:
-    """Return each core's base blocks, M and N dealt to a grid of cores; M of a core may be walked in parts."""
-    result = []
-    count = cores[0] * cores[1]
-    for core in range(count):
-        rows = share(plan.size[0], core // cores[1], cores[0])
-        columns = share(plan.size[1], core % cores[1], cores[1])
-        turn = _turn(plan, core, count) if stagger else 0
-        tiles: list[Tile] = []
-        for start, high in pieces(rows[1], -(-rows[1] // parts)):
-            tiles += band(plan, (rows[0] + start, high), columns, by_column, turn)
-        result.append(tiles)
-    return result
-
-
-def _turn(plan: Plan, core: int, cores: int) -> int:
-    """Return the large packet along K that a core starts with, of those dealt to all cores."""
-    return core * -(-plan.size[2] // (plan.base[2] * max(plan.step))) // cores
-
-
-def cyclic(
-    plan: Plan,
-    cores: int,
-    *,
-    swizzle: int = 0,
-    along_columns: bool = False,
-    stagger: bool = False,
-) -> list[list[Tile]]:
-    """Return each core's base blocks, dealt in turn.
-
-    Row by row; or in bands of `swizzle` rows of blocks, each walked column by column and every second one backward;
-    `along_columns`: bands of columns instead, walked row by row.
-    """
-    rows, columns = pieces(plan.size[0], plan.base[0]), pieces(plan.size[1], plan.base[1])
-    outer, inner = (columns, rows) if along_columns else (rows, columns)
-    pairs = []
-    for number, first in enumerate(range(0, len(outer), swizzle or 1)):
-        across = inner[::-1] if swizzle and number % 2 else inner
-        pairs += [(one, other) for other in across for one in outer[first : first + (swizzle or 1)]]
-    result = []
-    for core in range(cores):
-        turn = _turn(plan, core, cores) if stagger else 0
-        own = [pair[::-1] if along_columns else pair for pair in pairs[core::cores]]
-        result.append([Tile(r[0], c[0], r[1], c[1], 0, plan.size[2], turn) for r, c in own])
-    return result
 
 
 @dataclass
@@ -215,7 +109,7 @@ class Side:
         by_size = self.stored == "size"
         rows, columns = (count, depth) if by_size else (depth, count)
         row, column = (start, first) if by_size else (first, start)
-        params = asc.Nd2NzParams(1, rows, columns, 0, self.pitch, _up(rows), 1, 0)
+        params = asc.Nd2NzParams(1, rows, columns, 0, self.pitch, round_up(rows), 1, 0)
         asc.data_copy(packet, self.tensor[row * self.pitch + column :], params)
 
     def wait(self, use: Use) -> None:
@@ -232,24 +126,34 @@ class Side:
         """Load a base block from its packet: one instruction."""
         packet, (_, count, start, whole) = self.packets[use.slot], use.key
         offset = first - start
+        if not left and self.stored != "size" and self.c0 == BLOCK:
+            self._turned(block, packet, offset, depth, count, whole)
+            return
         if self.stored == "size" and not left:
-            fractals = _up(count) // ALIGN
+            fractals = round_up(count) // ALIGN
             low = offset // self.c0 * fractals
             for at, number in pieces(-(-depth // self.c0) * fractals, 255):
                 part = asc.LoadData2DParams(low + at, number, 1)
                 asc.load_data(block[at * ALIGN * self.c0 :], packet, part)
             return
         rows, columns = ((0, count), (offset, depth)) if left else ((offset, depth), (0, count))
-        height, width = (_up(count), whole) if left else (_up(whole), count)
+        height, width = (round_up(count), whole) if left else (round_up(whole), count)
         params = asc.LoadData3DParamsV2(
-            l1_h=1, l1_w=height, channel_size=_up(width), k_extension=columns[1], m_extension=rows[1],
+            l1_h=1, l1_w=height, channel_size=round_up(width), k_extension=columns[1], m_extension=rows[1],
             k_start_pt=columns[0], m_start_pt=rows[0],
         )  # fmt: skip
         asc.load_data(block, packet, params)
 
-
-def _up(value: int, unit: int = ALIGN) -> int:
-    return -(-value // unit) * unit
+    def _turned(
+        self, block: Any, packet: Any, offset: int, depth: int, count: int, whole: int
+    ) -> None:
+        """Load 8-bit columns of fractals and turn them: an instruction for every 32 columns."""
+        across = round_up(count) // ALIGN
+        for number in range(-(-count // BLOCK)):
+            part = asc.LoadData2dTransposeParams(
+                (number * whole + offset) // BLOCK, -(-depth // BLOCK), 1, across - 1, 0
+            )
+            asc.load_data_with_transpose(block[2 * number * ALIGN * BLOCK :], packet, part)
 
 
 def sides(a: Any, b: Any, plan: Plan, tiles: Sequence[Tile]) -> tuple[Side, Side]:
@@ -265,7 +169,7 @@ def sides(a: Any, b: Any, plan: Plan, tiles: Sequence[Tile]) -> tuple[Side, Side
             "size" if left or plan.stored_b == "NK" else {"KN": "depth", "NZ": "NZ"}[plan.stored_b]
         )
         pitch = plan.size[2] if stored != "depth" else plan.size[1]
-        count = _up(high) * _up(k * step)
+        count = round_up(high) * round_up(k * step)
         packets = [
             local(
                 address + i * count * size, count, a.dtype, POSITIONS.A1 if left else POSITIONS.B1
@@ -273,7 +177,7 @@ def sides(a: Any, b: Any, plan: Plan, tiles: Sequence[Tile]) -> tuple[Side, Side
             for i in range(slots)
         ]
         address += slots * count * size
-        block = _up(high) * _up(k)
+        block = round_up(high) * round_up(k)
         blocks = [local(i * block * size, block, a.dtype, at) for i in range(plan.l0_buffers)]
         side = Side(window(source), pitch, stored, packets, blocks, event, BLOCK // size)
         side.uses = schedule(
@@ -291,12 +195,35 @@ def turned(keys: list[Any], tile: Tile, plan: Plan, step: int) -> list[Any]:
     return keys[first:] + keys[:first]
 
 
-def multiply(a: Any, b: Any, c: Any, plan: Plan, tiles: Sequence[Sequence[Tile]]) -> None:
+class Alone:
+    """What a core does around a base block of C: nothing, where nobody waits for it. Kernels with partners do more."""
+
+    def before(self, number: int) -> None:
+        """Wait until the place of block `number` of this core is free."""
+
+    def after(self, number: int) -> None:
+        """Say that block `number` of this core is stored."""
+
+    def place(self, c: Any, tile: Tile, number: int, pitch: int) -> tuple[Any, int]:
+        """Return where block `number` of this core goes, and the pitch of its rows in elements."""
+        return c[tile.row * pitch + tile.column :], pitch
+
+
+def multiply(
+    a: Any,
+    b: Any,
+    c: Any,
+    plan: Plan,
+    tiles: Sequence[Sequence[Tile]],
+    around: Alone | None = None,
+) -> None:
     """Compute a core's base blocks of C one after the other."""
     own = tiles[asc.get_block_idx()]
+    around = around or Alone()
     left, right = sides(a, b, plan, own)
     target = window(c)
-    product = local(0, _up(plan.base[0]) * _up(plan.base[1]), asc.float32, POSITIONS.CO1)
+    sums = asc.int32 if a.dtype is asc.int8 else asc.float32
+    product = local(0, round_up(plan.base[0]) * round_up(plan.base[1]), sums, POSITIONS.CO1)
     for side in (left, right):
         for slot in range(len(side.packets)):
             asc.set_flag(EVENTS.MTE1_MTE2, side.event + slot)
@@ -307,11 +234,13 @@ def multiply(a: Any, b: Any, c: Any, plan: Plan, tiles: Sequence[Sequence[Tile]]
     if plan.atomic:
         asc.set_atomic_add(c.dtype)
     walk = Walk(plan, left, right, product)
-    for tile in own:
+    for number, tile in enumerate(own):
         if not plan.unit_flag:
             asc.wait_flag(EVENTS.FIX_M, 0)
         walk.tile(tile)
-        store(target, product, tile, plan, c.dtype)
+        around.before(number)
+        store(*around.place(target, tile, number, plan.size[1]), product, tile, plan, c.dtype)
+        around.after(number)
     if plan.atomic:
         asc.set_atomic_none()
     for side in (left, right):
@@ -355,7 +284,7 @@ class Walk:
             asc.wait_flag(EVENTS.MTE1_M, index)
             flag = (DONE if position == len(order) - 1 else CHECK) if plan.unit_flag else 0
             params = asc.MmadParams(tile.rows, tile.columns, depth, flag, False, fresh)
-            if not fresh and _up(tile.rows) * _up(tile.columns) < 10 * ALIGN * ALIGN:
+            if not fresh and round_up(tile.rows) * round_up(tile.columns) < 10 * ALIGN * ALIGN:
                 asc.pipe_barrier(asc.PipeID.PIPE_M)  # L0C is not ready for the next product
             asc.mmad(self.product, self.left.blocks[index], self.right.blocks[index], params)
             asc.set_flag(EVENTS.M_MTE1, index)
@@ -378,17 +307,16 @@ class Walk:
                 side.release(uses[index])
 
 
-def store(target: Any, product: Any, tile: Tile, plan: Plan, dtype: Any) -> None:
+def store(place: Any, pitch: int, product: Any, tile: Tile, plan: Plan, dtype: Any) -> None:
     """Send a base block of C to its rows in GM."""
     if not plan.unit_flag:
         asc.set_flag(EVENTS.M_FIX, 0)
         asc.wait_flag(EVENTS.M_FIX, 0)
     modes = {asc.float16: asc.QuantModes.F322F16, asc.bfloat16: asc.QuantModes.F322BF16}
     params = asc.FixpipeParamsV220(
-        n_size=tile.columns, m_size=tile.rows, src_stride=_up(tile.rows), dst_stride=plan.size[1],
+        n_size=tile.columns, m_size=tile.rows, src_stride=round_up(tile.rows), dst_stride=pitch,
         quant_pre=modes.get(dtype, asc.QuantModes.NoQuant), unit_flag=DONE if plan.unit_flag else 0,
     )  # fmt: skip
-    place = target[tile.row * plan.size[1] + tile.column :]
     asc.fixpipe(place, product, params, asc.FixpipeConfig.cfg_row_major())
     if not plan.unit_flag:
         asc.set_flag(EVENTS.FIX_M, 0)
@@ -404,7 +332,7 @@ def run_plan(
 ) -> Run:
     """Launch a product for its time, one cube core for each list of base blocks."""
     m, n, k = plan.size
-    stored = {"NK": (n, k), "KN": (k, n), "NZ": (_up(n), k)}[plan.stored_b]
+    stored = {"NK": (n, k), "KN": (k, n), "NZ": (round_up(n), k)}[plan.stored_b]
     a, b, c = np.zeros((m, k), dtype), np.zeros(stored, dtype), np.zeros((m, n), result)
     kernel = partial(multiply, plan=plan, tiles=tiles)
     return time_launch(

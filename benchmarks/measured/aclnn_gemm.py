@@ -7,7 +7,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record, sweep
 
-from ._matmul import Plan, cyclic, run_part
+from ._matmul import run_part
+from ._tiles import Plan, cyclic
 
 SHAPES = (
     (1024, 1024, 1024, "f16"), (2048, 2048, 2048, "f16"), (4096, 4096, 4096, "f16"), (8192, 8192, 8192, "f16"),
@@ -33,6 +34,5 @@ def product(record: Record, m: int, k: int, n: int, kind: str) -> dict:
 
 
 def simulate(record: Record) -> dict:
-    given = [row[:4] for row in record.measured.get("rows", SHAPES)]
-    points = sweep(product(record, *row) for row in given)
-    return points | {"rows": [[*row, us] for row, us in zip(given, points["task_us"], strict=True)]}
+    points = record.points() or SHAPES
+    return sweep(product(record, *row) for row in points)

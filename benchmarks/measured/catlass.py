@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import Plan, cyclic, run_part
+from ._matmul import run_part
+from ._tiles import Plan, cyclic
 
 STORED = {"column": "NK", "row": "KN", "zN": "NZ"}
 CORES = {"ascend910b1": 24, "ascend910b2": 24, "ascend910b3": 20, "ascend910b4": 20}

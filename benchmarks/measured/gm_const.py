@@ -9,7 +9,8 @@ import numpy as np
 from ascend_sim import asc
 from ascend_sim.accuracy import Record, time_launch, times
 
-from ._matmul import GUIDE, Plan, grid, multiply
+from ._matmul import GUIDE, multiply
+from ._tiles import Plan, grid
 
 FIELDS = 50
 """Numbers of 4 bytes in the tiling of a matrix product."""

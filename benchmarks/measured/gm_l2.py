@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import Plan, grid, run_part
+from ._matmul import run_part
+from ._tiles import Plan, grid
 
 BASE = (128, 256, 64)
 BANDS = 5

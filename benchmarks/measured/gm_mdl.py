@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, Plan, grid, run_part
+from ._matmul import GUIDE, run_part
+from ._tiles import Plan, grid
 
 
 def simulate(record: Record) -> dict:

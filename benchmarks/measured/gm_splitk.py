@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, Plan, Tile, run_part
+from ._matmul import GUIDE, run_part
+from ._tiles import Plan, Tile
 
 
 def simulate(record: Record) -> dict:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, Plan, grid, run_part
+from ._matmul import GUIDE, run_part
+from ._tiles import Plan, grid
 
 GRIDS = {4: (2, 2), 20: (4, 5)}
 PARTS = {64: 32, 128: 8}

@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, Plan, grid, run_part
+from ._matmul import GUIDE, run_part
+from ._tiles import Plan, grid
 
 DEPTH = 1024
 """K: the 64 that is stated does not fit the cube time."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import Plan, grid, run_part
+from ._matmul import run_part
+from ._tiles import Plan, grid
 
 STEP = {"norm": (1, 1), "MDL": (2, 2)}
 """Base blocks in a packet where the record does not say: a depth of 4 is two packets of two."""
@@ -22,5 +23,5 @@ def simulate(record: Record) -> dict:
         step = params["stepKa"], params["depthB1"] // 2
     plan = Plan(size, tuple(params["base_mnk"]), step, unit_flag=bool(params.get("unit_flag")))
     parts = 2 if "l2_split" in params else 1
-    tiles = grid(plan, tuple(params["core_grid"]), parts=parts)
+    tiles = grid(plan, tuple(params["core_grid"]), single=params.get("single_core_mn"), parts=parts)
     return run_part(record, plan, tiles, np.float16, np.float16, TILES[record.cores])

@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record, sweep
 
-from ._matmul import Plan, cyclic, run_part
+from ._matmul import run_part
+from ._tiles import Plan, cyclic
 
 SWIZZLE = 4
 """Rows of blocks that are walked together, column by column; the number is not stated."""

@@ -5,9 +5,10 @@ import math
 import pytest
 
 from ascend_sim.accuracy import load_cases
-from ascend_sim.accuracy.cases import CaseFile
+from ascend_sim.accuracy.cases import CaseFile, Record
 from ascend_sim.accuracy.families import folder, list_families, load_family
-from ascend_sim.accuracy.score import ln_ratio, pair_row, record_row, summary
+from ascend_sim.accuracy.measure import TIMES
+from ascend_sim.accuracy.score import ln_ratio, pair_row, record_row, shift, summary
 from ascend_sim.config import list_chips
 from ascend_sim.errors import ConfigError
 
@@ -32,15 +33,55 @@ def test_held_records_have_no_figures():
     ("simulated", "measured", "expected"),
     [
         (2.0, 1.0, math.log(2)),
-        ([1.0, 4.0], [1.0, 1.0], math.log(4) / 2),
+        ([1.0, 4.0], [1.0, 1.0], [0.0, math.log(4)]),
         (3.0, [2.0, 4.0], 0.0),
         (None, 1.0, None),
         (1.0, "held", None),
-        ([1.0, None], [2.0, 5.0], -math.log(2)),
+        ([1.0, None], [2.0, 5.0], [-math.log(2), None]),
     ],
 )
 def test_ln_ratio(simulated, measured, expected):
-    assert ln_ratio(simulated, measured) == (None if expected is None else pytest.approx(expected))
+    found = ln_ratio(simulated, measured)
+    if isinstance(expected, list):
+        assert found == [None if point is None else pytest.approx(point) for point in expected]
+    else:
+        assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_errors_of_a_sweeps_points_do_not_cancel():
+    cases = small(task_us=[10.0, 10.0])
+    row = record_row(cases.records[0], {"task_us": [20.0, 5.0]})
+    assert row["whole_error"] == pytest.approx(math.log(2))
+    assert shift(row["ln_ratio"]["task_us"]) == pytest.approx(0)
+
+
+def test_a_table_of_rows_is_a_sweep_over_its_rows():
+    record = Record.model_validate(
+        {
+            "id": "f.a",
+            "family": "f",
+            "shape": "list of [M, K, us]",
+            "measured": {"rows": [[1, 2, 8.0], [3, 4, 5.0]]},
+        }
+    )
+    assert record.points() == [[1, 2], [3, 4]]
+    assert record_row(record, {"task_us": [8.0, 10.0]})["ln_ratio"] == {
+        "task_us": [0.0, pytest.approx(math.log(2))]
+    }
+    assert record.points("tokens") == [[1, 2], [3, 4]]
+
+
+def test_points_of_a_sweep_are_found_under_their_name_wherever_it_stands():
+    made = {"id": "f.a", "family": "f", "shape": {"S1": [1, 2]}}
+    assert Record.model_validate(made).points("s1") == [1, 2]
+    assert Record.model_validate(made | {"measured": {"S1": [3]}}).points("S1") == [3]
+    assert Record.model_validate(made | {"params": {"T": [4]}}).points("T") == [4]
+    assert Record.model_validate(made).points("R") is None
+
+
+def test_simulated_always_names_all_times():
+    row = record_row(small().records[0], {"task_us": 1.0})
+    assert [key for key, value in row["simulated"].items() if value is None] == list(TIMES)[1:]
 
 
 def small(**measured):

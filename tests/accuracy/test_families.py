@@ -19,9 +19,9 @@ def test_a_family_has_a_kernel(name: str) -> None:
     assert callable(load_family(name).simulate)
 
 
-def kit() -> Any:
+def kit(name: str) -> Any:
     load_family("add_hp")
-    return importlib.import_module("ascend_sim_measured._matmul")
+    return importlib.import_module(f"ascend_sim_measured.{name}")
 
 
 PLANS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
@@ -51,8 +51,8 @@ PLANS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 def test_the_matrix_product_is_right_and_silent(
     plan: dict[str, Any], deal: str, options: dict[str, Any]
 ) -> None:
-    made = kit().Plan(**plan)
-    tiles = getattr(kit(), deal)(made, **options)
+    made = kit("_tiles").Plan(**plan)
+    tiles = getattr(kit("_tiles"), deal)(made, **options)
     m, n, k = made.size
     generator = np.random.default_rng(7)
     a, b = (generator.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (k, n)))
@@ -60,7 +60,7 @@ def test_the_matrix_product_is_right_and_silent(
     if stored is None:
         stored = np.ascontiguousarray(b.reshape(k, n // 16, 16).transpose(1, 0, 2))
     c = np.zeros((m, n), np.float32)
-    kernel = partial(kit().multiply, plan=made, tiles=tiles)
+    kernel = partial(kit("_matmul").multiply, plan=made, tiles=tiles)
     run = sim.launch(kernel, a, stored, c, cores=len(tiles), kernel_type="AIC_ONLY")
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
     assert not run.findings
@@ -71,3 +71,29 @@ def test_passes_over_more_than_l2_holds_all_miss() -> None:
     records = {record.id: record for record in load_cases(folder() / "cases.yaml").records}
     one, four = (simulate(records[f"dcopy_ub.{name}"])["aiv_us"] for name in ("s3", "s5"))
     assert four / one == pytest.approx(4.03, rel=0.05)
+
+
+def test_the_attention_is_right_and_silent() -> None:
+    """Two heads of three tiles of keys each, one of them on each cube core, against float64."""
+    attention = kit("_attention")
+    shape = attention.Shape(depth=128, tile=256, ahead=2, fifo=4)
+    keys = 3 * shape.tile
+    generator = np.random.default_rng(11)
+    q, k, v = (
+        generator.normal(size=(rows, shape.depth)).astype(np.float16)
+        for rows in (256, 2 * keys, 2 * keys)
+    )
+    tasks = [[attention.Task(128 * head, keys * head, keys)] for head in range(2)]
+    o = np.zeros((256, shape.depth), np.float32)
+    run = attention.launch(q, k, v, o, shape, tasks)
+    expected = [
+        attend(q[128 * h :][:128], k[keys * h :][:keys], v[keys * h :][:keys]) for h in (0, 1)
+    ]
+    assert np.allclose(o, np.concatenate(expected), atol=2e-3)
+    assert not run.findings
+
+
+def attend(q: Any, k: Any, v: Any) -> Any:
+    scores = q.astype(np.float64) @ k.astype(np.float64).T * q.shape[1] ** -0.5
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights @ v.astype(np.float64) / weights.sum(axis=1, keepdims=True)
