@@ -46,6 +46,10 @@ class CallSites:
             self.sites.append(site)
         return index
 
+    def is_library(self, file: str) -> bool:
+        """Return whether a file belongs to the simulator, not to the kernel."""
+        return file.startswith(self._library)
+
     def kernel_frames(self, trace: TracebackType) -> list[TracebackType]:
         """Return the entries of a traceback that are the kernel's own, outermost first."""
         frames = []

@@ -365,11 +365,19 @@ class _Reader:
     def _soft(self, item: Item) -> Wait:
         text, blocks = self._core.cross.soft.missing(item.flag)
         targets = []
+        running = set()
         for other in self._session.cores:
             program = other.program
             if program is not None and program.number in blocks:
                 targets.append((other.index, Pipe.S))
+                running.add(program.number)
         waiting = set(self._session.not_started()) & set(blocks)
+        ended = sorted(set(blocks) - running - waiting)
+        if ended:
+            text += (
+                f". {_some([str(one) for one in ended])} ended without it: every block has to call {item.name}, also "
+                f"one with nothing to do"
+            )
         if waiting:
             text += (
                 f". Blocks {min(waiting)} to {max(waiting)} have not started: no core is free for them. Launch as many "

@@ -109,8 +109,10 @@ class Findings(CallSites):
         if known is not None:
             known.hits += 1
             return
+        order = program.order
+        names = order.variables() if order is not None else None
         message = messages.race(
-            what, earlier, item, entry.access, access, program.core.log, self.sites
+            what, earlier, item, entry.access, access, program.core.log, self.sites, names
         )
         place = self.sites[item.site]
         finding = Finding(

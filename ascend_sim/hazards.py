@@ -25,6 +25,7 @@ from isa.types import PIPES_OF, CoreKind, Pipe, Space
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ascend_sim.naming import Variables
     from ascend_sim.program import Program
     from isa.access import Access
     from isa.tensor import GmBuffer
@@ -391,6 +392,16 @@ class Order:
         self._session.race(self._program, entry, item, access, write)
         entry.covered = write and access.covers(other)
         return True
+
+    def variables(self) -> Variables | None:
+        """Return what the kernel calls its tensors, where it stands at the item that is looked at.
+
+        Behind a wait for another core items may be followed later, when others are at work; what messages say must not
+        depend on that.
+        """
+        if self._waits or self._stopped is not None:
+            return None
+        return self._program.variables()
 
     def _prune(self, pipe: Pipe, log: _Log) -> None:
         """Drop what every pipe knows to be complete."""

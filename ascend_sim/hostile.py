@@ -42,7 +42,9 @@ class Timing:
         """Return the cycles by which a place is late: 0 for most, else from a few to more than a tile takes."""
         if self.only is not None and place not in self.only:
             return 0
-        chance = random.Random(repr((self.seed, place[2:]))).random()  # one unit may be late at all its places
+        chance = random.Random(
+            repr((self.seed, place[2:]))
+        ).random()  # one unit may be late at all its places
         draw = random.Random(repr((self.seed, place)))
         if draw.random() > chance:
             return 0

@@ -10,6 +10,7 @@ from greenlet import getcurrent
 
 from ascend_sim import errors
 from ascend_sim.errors import Finding, KernelError
+from ascend_sim.naming import Variables
 from ascend_sim.trace import Item, Kind, Step
 from isa.stream import Registers
 from isa.types import Pipe
@@ -180,6 +181,10 @@ class Issuer:
 
     # ---- errors and names -------------------------------------------------------------------
 
+    def variables(self) -> Variables:
+        """Return what the kernel's running functions call their tensors."""
+        return Variables(_getframe(1), self.root, self.session.is_library)
+
     def capacity(self, space: Space) -> int:
         """Return the size of a memory of this core in bytes; 0 where it has none."""
         return self.core.memory_sizes.get(space, 0)
@@ -207,7 +212,9 @@ class Issuer:
         site: int | None = None,
     ) -> None:
         """Raise a KernelError of the class that belongs to the kind of finding, at the running line or a site."""
-        site = self.site() if site is None else site
+        if site is None:
+            message = self.variables().tell(message, tensor, byte_range, code)
+            site = self.site()
         place = self.session.sites[site]
         where = f"\n  at {self.session.where_text(site)}, {self.core.name}" + (
             f", pipe {pipe}" if pipe else ""

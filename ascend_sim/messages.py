@@ -14,6 +14,7 @@ _LOOK_BACK = 1000
 
 if TYPE_CHECKING:
     from ascend_sim.gm_order import Conflict
+    from ascend_sim.naming import Variables
     from isa.access import Access
 
 
@@ -34,8 +35,8 @@ def short(file: str) -> str:
         return path.name
 
 
-def where(access: Access) -> str:
-    """Return "UB[0:24576] (in_queue[0])" or "GM x[0:4096]"."""
+def where(access: Access, names: Variables | None = None) -> str:
+    """Return "UB[0:24576] (in_queue[0])" or "GM x[0:4096]"; `names` has those of tensors at fixed addresses."""
     if access.space is Space.GM:
         return f"GM {access.name}[{access.low}:{access.high}]"
     if access.low < 0:  # a special register
@@ -44,7 +45,10 @@ def where(access: Access) -> str:
     named = not access.name.startswith(
         f"{access.space.name}["
     )  # a static tensor is called by its place
-    return f"{place} ({access.name})" if named else place
+    name = access.name if named else ""
+    if not named and names is not None:
+        name = names.at(access.space, access.low, access.high, access.name)
+    return f"{place} ({name})" if name else place
 
 
 _VERBS = {
@@ -62,13 +66,14 @@ def race(
     second: Access,
     core: CoreLog,
     sites: list[Site],
+    names: Variables | None = None,
 ) -> str:
     """Say which instruction may overtake which, on which bytes, what would order them, and what nearly does."""
     verb, still = _VERBS[what]
     lines = [
-        f"{later.name} {verb} {where(second)} while {earlier.name} {still} [{what}]",
+        f"{later.name} {verb} {where(second, names)} while {earlier.name} {still} [{what}]",
         f"  {later.name:<12} {place(sites[later.site])}  {core.name}.{later.pipe.name}",
-        f"  {earlier.name:<12} {place(sites[earlier.site])}  {core.name}.{earlier.pipe.name}  {where(first)}",
+        f"  {earlier.name:<12} {place(sites[earlier.site])}  {core.name}.{earlier.pipe.name}  {where(first, names)}",
         f"  {_cure(earlier.pipe, later.pipe, sites[earlier.site].line, sites[later.site].line)}",
     ]
     near = _near_miss(earlier, later, core, sites)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isa.access import Access
 from isa.cube_forms import LoadCall
+from isa.types import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ascend_sim.program import Program
     from ascend_sim.trace import Item
+    from isa.instruction import Call
     from isa.tensor import Owner
     from isa.types import Space
+
+
+_RECENT = 32
+"""Copies with filler that are remembered, to say where a byte of it came from."""
 
 
 class _Ranges:
@@ -104,6 +111,7 @@ class Written:
         self._session = program.session
         self._memories = {space: _Memory(size) for space, size in program.core.memory_sizes.items()}
         self._hollow: list[tuple[Access, int]] = []  # loads of bytes that nothing had written
+        self._padded: deque[tuple[Call, int]] = deque(maxlen=_RECENT)  # copies with filler
         self._known: set[Access] = set()  # reads found written, and writes marked, bit by bit
         self._known_of: dict[int, set[Access]] = {}  # those that use an owner's bytes
 
@@ -133,6 +141,7 @@ class Written:
         undefined = call.template.undefined
         if undefined:
             self._mark_but(memory, target, undefined)
+            self._padded.append((call, item.site))
         elif (
             target.contiguous and target.low >= 0
         ):  # else a special register, which always holds something
@@ -215,7 +224,7 @@ class Written:
             missing = np.flatnonzero(~bits[low:high])
             if len(missing):
                 first = low + int(missing[0])
-                cure = "Load or fill it first, or shorten the operand"
+                cure = self._padding(access.space, first)
                 for load, site in reversed(self._hollow):
                     if load.space is access.space and load.low <= first < load.high:
                         cure = (
@@ -223,10 +232,14 @@ class Written:
                             f"written: fill them, or shorten the operand"
                         )
                         break
+                order = self._program.order
+                names = order.variables() if order is not None else None
+                name = names.at(access.space, access.low, access.high, access.name) if names else ""
+                called = f"{access.name} ({name})" if name and access.owner is None else access.name
                 self._session.report(
                     "UNINIT",
                     "uninitialised-read",
-                    f"{item.name} reads {access.name}, {access.space.name} bytes {access.low} to {access.high}, but "
+                    f"{item.name} reads {called}, {access.space.name} bytes {access.low} to {access.high}, but "
                     f"nothing has written byte {first} (byte {first - access.low} of the operand). {cure}",
                     item.site,
                     self._program.core.name,
@@ -236,6 +249,29 @@ class Written:
                     struck=True,
                 )
                 return
+
+    def _padding(self, space: Space, byte: int) -> str:
+        """Say what gives a byte a value: where it is filler of a copy's rows, where the next row is instead."""
+        for call, site in reversed(self._padded):
+            target = call.writes[0]
+            if target.space is not space or not target.low <= byte < target.high:
+                continue
+            filler = call.template.undefined[-1]
+            rows, pitch = filler.shape[0], filler.strides[0]
+            row, length = (byte - target.low) // pitch, call.bytes // rows
+            text = (
+                f"It is padding of {call.name} at {self._session.where_text(site)}, which gives each row of {length} "
+                f"bytes a place on a {BLOCK_BYTES}-byte border and leaves what is behind it undefined"
+            )
+            if row + 1 < rows:
+                text += (
+                    f": row {row + 1} starts at {space.name} byte {target.low + (row + 1) * pitch}. For rows side by "
+                    f"side copy them as one, block_count 1, block_len {rows * length}"
+                )
+            else:
+                text += ". Shorten the operand to the row's elements, or give pad_params with is_pad and a value"
+            return text
+        return "Load or fill it first, or shorten the operand"
 
 
 def _set(memory: _Memory, target: Access) -> None:

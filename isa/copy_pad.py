@@ -222,7 +222,9 @@ def _bind_in(
     source = rows_of(src, rows, length, length + gaps[1])
     target = rows_of(dst, rows, padded, pitch)
     check_inside(_NAME, "src", source, src, Pipe.MTE2)
-    check_inside(_NAME, "dst", target, dst, Pipe.MTE2)
+    check_inside(
+        _NAME, "dst", target, dst, Pipe.MTE2, _rows_hint("written to", rows, length, padded)
+    )
     start = padding.left
     stop = start + length // size
     call = Call(
@@ -242,6 +244,16 @@ def _bind_in(
             if high > low
         )
     return call
+
+
+def _rows_hint(verb: str, rows: int, length: int, pitch: int) -> str:
+    """Say that rows in UB do not lie side by side, where that may be what was not expected."""
+    if rows == 1 or pitch == length:
+        return ""
+    return (
+        f". In UB each row starts on a {BLOCK_BYTES}-byte border, so row 1 is {verb} byte {pitch} of the tensor, not "
+        f"{length}; rows that lie side by side in UB go as one, block_count 1, block_len {rows * length}"
+    )
 
 
 def _filled(rows: int, width: int, start: int, padding: _Padding, values: Array) -> Array:
@@ -264,7 +276,7 @@ def _bind_out(
     row = -(-length // BLOCK_BYTES) * BLOCK_BYTES
     source = rows_of(src, rows, length, row + gaps[1] * BLOCK_BYTES)
     target = rows_of(dst, rows, length, length + gaps[0])
-    check_inside(_NAME, "src", source, src, Pipe.MTE3)
+    check_inside(_NAME, "src", source, src, Pipe.MTE3, _rows_hint("read from", rows, length, row))
     check_inside(_NAME, "dst", target, dst, Pipe.MTE3)
     call = Call(
         _RECORD,

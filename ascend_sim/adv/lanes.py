@@ -58,7 +58,9 @@ def temporary(name: str, given: Any, need: int) -> LocalTensor:
         owner = program().session.owner(f"temporary of {name}", Space.UB, first, length)
         given = LocalTensor(uint8, TPosition.VECCALC, first, length, owner=owner)
         where = f"what the TPipe has left ({_KEEPS_OUT})"
+        cure = f"Buffers hold {pipe.holders(Space.UB)}: make them smaller, or pass a temp_buffer"
     else:
+        cure = "Make it larger"
         if not isinstance(given, LocalTensor) or given.space is not Space.UB:
             fault(
                 "ILLEGAL_PARAM",
@@ -71,7 +73,8 @@ def temporary(name: str, given: Any, need: int) -> LocalTensor:
         fault(
             "CAPACITY",
             "temporary-too-small",
-            f"{name}: {where} has {given.length} bytes, {need} are needed at least; more make fewer rounds",
+            f"{name}: {where} has {given.length} bytes, {need} are needed at least for its temporaries; more make "
+            f"fewer rounds. {cure}",
             given.name,
         )
     return given  # type: ignore[no-any-return]

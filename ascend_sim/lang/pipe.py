@@ -51,7 +51,7 @@ class TPipe(Buffers):
                 "memory-overflow",
                 f"init_buffer({label}, {count} x {length}): {asked} bytes of {space.name} asked, {memory.usable} there "
                 f"({memory.bytes} less {memory.reserved} that the framework keeps), {asked - memory.usable} too many. "
-                f"{fits}{table}",
+                f"{fits}{table}{self._what_fits(space, memory.usable)}",
                 label,
             )
         self._used[space] = asked
@@ -59,9 +59,36 @@ class TPipe(Buffers):
         reserved[space.name] = max(asked, reserved.get(space.name, 0))
         return used
 
+    def _what_fits(self, space: Space, usable: int) -> str:
+        """Say which sizes would do, a line each: all buffers alike, single ones, sums in L0C."""
+        mine = [(number, size) for _, where, number, size in self._holders if where is space]
+        texts = []
+        if len(mine) > 1:
+            alike = usable // sum(number for number, _ in mine) // BLOCK_BYTES * BLOCK_BYTES
+            texts.append(f"with {alike} bytes a buffer all of them fit")
+        single = sum(size for _, size in mine)
+        if single <= usable and any(number > 1 for number, _ in mine):
+            texts.append(f"with 1 buffer each they take {single} bytes, which fit")
+        if space is Space.L0C:
+            texts.append(
+                f"sums are float32 for float16 operands too: {usable // 4} of them fit, such as 128 x {usable // 512}"
+            )
+        return "".join(f"\n    {text}" for text in texts)
+
     def reserve(self, label: str, space: Space, length: int) -> int:
         """Take `length` bytes of a memory for a library and return their address (an addition to pyasc)."""
         return self._reserve(label, space, 1, -(-length // BLOCK_BYTES) * BLOCK_BYTES)
+
+    def holders(self, space: Space) -> str:
+        """Return who holds how much of a memory, for messages (an addition to pyasc)."""
+        mine = [
+            (name, number * size) for name, where, number, size in self._holders if where is space
+        ]
+        usable = self._stream.session.chip.memories[space.name].usable
+        names = ", ".join(f"{name} {size}" for name, size in mine)
+        return (
+            f"{self._used.get(space, 0)} of {usable} bytes of {space.name} ({names or 'none yet'})"
+        )
 
     def unused(self, space: Space) -> tuple[int, int]:
         """Return the bytes of a memory, from and to, that nobody has been given (an addition to pyasc)."""

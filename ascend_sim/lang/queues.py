@@ -199,8 +199,8 @@ class TQueBind(OwnPool):
         fault(
             "DEADLOCK",
             "alloc-spins-forever",
-            f"alloc_tensor on {self.label} would spin forever: none of its {len(self._blocks)} buffers is free "
-            f"({held}). Every tensor needs a free_tensor when its last user is done",
+            f"alloc_tensor on {self.label} ({self.position.name}) would spin forever: none of its "
+            f"{len(self._blocks)} buffers is free ({held}). Each needs a free_tensor when its last user is done",
             self.label,
         )
 
