@@ -67,6 +67,16 @@ def report(session: Session, now: int) -> tuple[str, Finding]:
         names = [wait.name for wait in ring]
         lines.append(f"  they wait for each other: {' -> '.join([*names, names[0]])}{_hint(ring)}")
     finding = Finding("DEADLOCK", "deadlock", "\n".join(lines), struck=True)
+    finding.related = [
+        {
+            "file": site.file,
+            "line": site.line,
+            "pipe": wait.item.pipe.name,
+            "instruction": wait.item.name,
+        }
+        for wait in waits
+        for site in [session.sites[wait.item.site]]
+    ]
     first = _first(waits, ring)
     if first is not None:
         site = session.sites[first.item.site]

@@ -15,7 +15,8 @@ class Finding:
     """One thing to tell the user. `kind` is one of the words of `KINDS`; `code` is a stable identifier.
 
     `bytes` is the (first, past-last) byte range inside `tensor`, or None. `struck` says whether the
-    fault changed anything in this run (None: not known, or not a question for this kind).
+    fault changed anything in this run (None: not known, or not a question for this kind). `edit` is a change of the
+    kernel with which a run was clean, in words ("": none was sought or found).
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Finding:
     struck: bool | None = None
     hits: int = 1
     related: list[dict[str, Any]] = field(default_factory=list)
+    edit: str = ""
 
 
 KINDS = (

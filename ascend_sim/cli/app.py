@@ -139,6 +139,14 @@ def check(
             help="Run each launch under N legal but hostile timings too: does anything depend on time?",
         ),
     ] = None,
+    doctor: Annotated[
+        str | None,
+        typer.Option(
+            "--doctor",
+            metavar="on|off",
+            help="Seek an edit that cures what is wrong with synchronisation, by running with it (default on).",
+        ),
+    ] = None,
 ) -> None:
     """Run all checks and print what they find, without a report; exit 2 on a finding."""
     from ascend_sim.cli.checking import checked
@@ -161,7 +169,9 @@ def check(
             kernel,
         )
         with working(quiet_output=False, own_output=request.is_file):
-            return checked(request, _simulate, adversary=adversary)
+            return checked(
+                request, _simulate, adversary=adversary, doctor=choose("--doctor", doctor) != "off"
+            )
 
     _exit(work)
 

@@ -14,6 +14,7 @@ CHOICES = {
     "--checks": ("error", "collect", "off"),
     "--l2": ("cold", "warm"),
     "--auto-sync": ("on", "off"),
+    "--doctor": ("on", "off"),
 }
 
 

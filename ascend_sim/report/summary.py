@@ -85,6 +85,8 @@ def finding_entry(finding: Finding, keys: Sequence[str]) -> dict[str, Any]:
     """Return a finding as plain JSON: its file shortened, its byte range a list."""
     entry = {key: getattr(finding, key) for key in keys}
     entry["file"] = short_path(finding.file)
+    if finding.edit:
+        entry["edit"] = finding.edit
     entry["bytes"] = list(finding.bytes) if finding.bytes is not None else None
     return entry
 

@@ -109,6 +109,9 @@ def print_findings(findings: Sequence[Mapping[str, Any]], console: Console) -> N
             # A line that is too long goes on below its own beginning.
             text = line.lstrip()
             console.print(Padding(Text(text), (0, 0, 0, 4 + len(line) - len(text))))
+        if finding.get("edit"):
+            cure = Text(f"a run is clean with this edit: {finding['edit']}", style="green")
+            console.print(Padding(cure, (0, 0, 0, 4)))
     if len(findings) > _MOST_FINDINGS:
         console.print(f"  and {len(findings) - _MOST_FINDINGS} more: see findings.json")
     console.print()

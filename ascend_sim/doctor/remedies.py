@@ -1,0 +1,303 @@
+"""Edits that may cure what was found, the likeliest and smallest first. Nothing here knows whether they do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ascend_sim.doctor.parts import PARTNER, SYNC, CallPart, FilePart
+from ascend_sim.doctor.source import Edit, Key, Source, Workshop
+from ascend_sim.errors import Finding
+from ascend_sim.trace import Log
+from isa.types import HardEvent
+
+Remedy = tuple[Edit, ...]
+MOST_GAPS = 30
+"""Places around a line that are tried for one statement."""
+RACES = ("race-raw", "race-war", "race-waw")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A line that a finding is about: its file, its statement, the pipe at work there."""
+
+    part: FilePart
+    key: Key
+    pipe: str
+
+    @property
+    def file(self) -> str:
+        """The source file."""
+        return self.part.source.file
+
+
+class Remedies:
+    """Makes up edits for the findings of a run."""
+
+    def __init__(self, log: Log, workshop: Workshop) -> None:
+        self._log = log
+        self._workshop = workshop
+        self._parts: dict[str, FilePart] = {}
+        self._made: list[tuple[float, Remedy]] = []
+
+    def of(self, findings: Iterable[Finding]) -> list[Remedy]:
+        """Return edits for the findings, the best first, each once."""
+        self._made = []
+        for finding in findings:
+            anchors = self._anchors(finding)
+            if not anchors:
+                continue
+            if finding.code in RACES:
+                self._order(finding, anchors)
+            if finding.code.startswith("race-blocks"):
+                self._order_cores(anchors)
+            if finding.kind == "QUEUE" or finding.code in ("alloc-spins-forever", "flag-left-set"):
+                self._queues(finding, anchors)
+            for weight, anchor in enumerate(anchors):
+                self._partners(anchor, weight)
+                self._changes(anchor, weight)
+        self._made.sort(key=lambda one: one[0])
+        return list(dict.fromkeys(remedy for _, remedy in self._made))
+
+    def _make(self, cost: float, *edits: Edit) -> None:
+        self._made.append((cost, edits))
+
+    # ---- where ------------------------------------------------------------------------------
+
+    def _part(self, file: str) -> FilePart | None:
+        if file not in self._parts:
+            source = self._workshop.source(file)
+            if source is None:
+                return None
+            self._parts[file] = FilePart(source)
+        return self._parts[file]
+
+    def _anchors(self, finding: Finding) -> list[Anchor]:
+        """Return the places of a finding, its own first, and those of their callers."""
+        places = [(finding.file, finding.line, finding.pipe)]
+        places += [(one["file"], one["line"], one["pipe"]) for one in finding.related]
+        frames = [
+            (file, line, pipe)
+            for place, number, pipe in places
+            for site in self._log.sites
+            if site.frames and site.frames[0][:2] == (place, number)
+            for file, line, _ in site.frames[1:]
+        ]
+        found = []
+        for file, line, pipe in dict.fromkeys([*places, *frames]):
+            part = self._part(file) if file else None
+            key = part.source.at_line(line) if part is not None else None
+            if part is not None and key is not None and part.source.function_of(key) is not None:
+                found.append(Anchor(part, key, pipe))
+        return found
+
+    # ---- what -------------------------------------------------------------------------------
+
+    def _order(self, finding: Finding, anchors: list[Anchor]) -> None:
+        """Order two accesses of one core: a barrier, or a flag from the earlier one's pipe to the later one's."""
+        later, others = anchors[0], anchors[1:]
+        earlier = others[0] if others else later
+        part = later.part
+        if later.pipe == earlier.pipe:
+            barrier = part.barrier_of(later.pipe)
+            self._make(0.5, Edit(later.file, later.key, "before", barrier))
+            self._make(0.6, Edit(earlier.file, earlier.key, "after", barrier))
+            self._insert(barrier, later, 3.0)
+        event = f"{earlier.pipe}_{later.pipe}"
+        if event in HardEvent.__members__ and later.pipe != earlier.pipe:
+            number = part.free_id(event)
+            raised, taken = part.set_of(event, number), part.wait_of(event, number)
+            pair = f"{raised}\n{taken}"
+            self._insert_partner_of_event(event, anchors)
+            self._make(6.0, Edit(earlier.file, earlier.key, "after", pair))
+            self._make(6.1, Edit(later.file, later.key, "before", pair))
+            self._make(
+                6.2,
+                Edit(earlier.file, earlier.key, "after", raised),
+                Edit(later.file, later.key, "before", taken),
+            )
+        everything = part.barrier_of("ALL")
+        self._make(9.0, Edit(later.file, later.key, "before", everything))
+        self._make(9.1, Edit(earlier.file, earlier.key, "after", everything))
+
+    def _insert_partner_of_event(self, event: str, anchors: list[Anchor]) -> None:
+        """Try the partners of the flags of an event that are there around the two places."""
+        for anchor in anchors[:2]:
+            for call in anchor.part.near(anchor.key):
+                if call.name in PARTNER and f".{event}" in call.arguments:
+                    self._insert(call.text(PARTNER[call.name]), anchor, 1.0)
+
+    def _order_cores(self, anchors: list[Anchor]) -> None:
+        for anchor in anchors[:2]:
+            part = anchor.part
+            for call in part.calls:
+                if call.name == "cross_core_set_flag":
+                    flag = call.arguments.split(", ")[0].rpartition("=")[2]
+                    self._insert(f"{part.prefix}cross_core_wait_flag({flag})", anchor, 1.0)
+            self._insert(f"{part.prefix}sync_all()", anchor, 5.0)
+
+    def _partners(self, anchor: Anchor, weight: int) -> None:
+        """Let a set or a wait that something is found about have its partner, or go."""
+        part, source = anchor.part, anchor.part.source
+        call = self._call(source, anchor.key)
+        if call is None:
+            return
+        if call.name in PARTNER:
+            partner = PARTNER[call.name]
+            before = call.name == "wait_flag"  # its set stands before it, mostly
+            self._insert(call.text(partner), anchor, 0.0 + weight, before=before)
+            for other in dict.fromkeys(
+                one.arguments for one in part.near(anchor.key) if one.name == partner
+            ):
+                if other != call.arguments:
+                    text = replace(call, arguments=other).text(call.name)
+                    self._make(2.0 + weight, Edit(anchor.file, anchor.key, "replace", text))
+            for one in part.near(anchor.key):
+                if one.name == partner and one.arguments != call.arguments:
+                    text = replace(one, arguments=call.arguments).text(partner)
+                    self._make(2.5 + weight, Edit(anchor.file, one.key, "replace", text))
+        elif call.name == "cross_core_wait_flag":
+            self._cross_sets(anchor, call, weight)
+        elif call.name == "cross_core_set_flag":
+            flag = call.arguments.split(", ")[0].rpartition("=")[2]
+            for where in self._callers_of_flags():
+                self._insert(f"{part.prefix}cross_core_wait_flag({flag})", where, 1.0 + weight)
+        if call.name in SYNC:
+            self._make(1.5 + weight, Edit(anchor.file, anchor.key, "drop"))
+
+    def _cross_sets(self, anchor: Anchor, wait: CallPart, weight: int) -> None:
+        flag = wait.arguments
+        for part in list(self._parts.values()):
+            texts = set()
+            for call in part.calls:
+                if call.name == "cross_core_set_flag":
+                    rest = call.arguments.split(", ")[1:]
+                    texts.add(replace(call, arguments=", ".join([flag, *rest])).text(call.name))
+            moves = [one for one in part.calls if one.name in ("data_copy", "fixpipe")]
+            for text in sorted(texts):
+                for one in moves:
+                    self._make(1.0 + weight, Edit(part.source.file, one.key, "after", text))
+
+    def _callers_of_flags(self) -> Iterator[Anchor]:
+        for part in self._parts.values():
+            for call in part.calls:
+                if call.name in ("data_copy", "cross_core_wait_flag"):
+                    yield Anchor(part, call.key, "")
+
+    def _changes(self, anchor: Anchor, weight: int) -> None:
+        """Swap neighbours, move or drop synchronisation around a place."""
+        part, source = anchor.part, anchor.part.source
+        lines = [one.key for one in part.near(anchor.key)]
+        if anchor.key not in lines:
+            return
+        here = lines.index(anchor.key)
+        for call in part.near(anchor.key):
+            if call.name not in SYNC:
+                continue
+            distance = abs(lines.index(call.key) - here)
+            if distance > MOST_GAPS // 4:
+                continue
+            body = source.body_of(call.key)
+            place = next(n for n, one in enumerate(body) if one is source.statements[call.key])
+            for step in (-1, 1):
+                if 0 <= place + step < len(body):
+                    other = body[place + step]
+                    pair = sorted([call.key, (other.lineno, other.col_offset)])
+                    self._make(
+                        1.2 + weight + distance / 4,
+                        Edit(anchor.file, pair[0], "swap", other=pair[1]),
+                    )
+            self._make(4.0 + weight + distance / 4, Edit(anchor.file, call.key, "drop"))
+
+    def _queues(self, finding: Finding, anchors: list[Anchor]) -> None:
+        """Complete the life of a queue's tensors: alloc, enque, deque, free."""
+        anchor = anchors[0]
+        for part in [anchor.part]:
+            by_queue: dict[str, dict[str, list[CallPart]]] = {}
+            for call in part.calls:
+                if call.name in ("alloc_tensor", "enque", "deque", "free_tensor"):
+                    by_queue.setdefault(call.of, {}).setdefault(call.name, []).append(call)
+            for queue, calls in by_queue.items():
+                alloc, enque, deque, free = (
+                    calls.get(name, [])
+                    for name in ("alloc_tensor", "enque", "deque", "free_tensor")
+                )
+                for one in alloc:
+                    self._insert(f"{queue}.enque({one.target})", self._at(part, one), 1.0)
+                for one in deque or alloc:
+                    self._insert(f"{queue}.free_tensor({one.target})", self._at(part, one), 1.0)
+                    if finding.code == "use-after-free":
+                        continue
+                for one in free:
+                    kind = (alloc or [one])[0].arguments if alloc else ""
+                    text = f"{one.arguments} = {queue}.deque({kind})"
+                    self._insert(text, self._at(part, one), 1.0, before=True)
+                    self._make(1.5, Edit(part.source.file, one.key, "drop"))
+                    self._moves(part, one, anchor)
+                for one in enque:
+                    kind = (deque or [one])[0].arguments if deque else ""
+                    text = f"{one.arguments} = {queue}.alloc_tensor({kind})"
+                    self._insert(text, self._at(part, one), 1.0, before=True)
+                    self._moves(part, one, anchor)
+            self._depths(part)
+
+    def _at(self, part: FilePart, call: CallPart) -> Anchor:
+        return Anchor(part, call.key, "")
+
+    def _moves(self, part: FilePart, call: CallPart, anchor: Anchor) -> None:
+        """Move a call behind each of the later ones of its function."""
+        for other in part.near(call.key):
+            if other.key > call.key:
+                cost = 1.0 if other.key == anchor.key else 2.0
+                self._make(
+                    cost,
+                    Edit(
+                        part.source.file, call.key, "move", part.source.words(call.key), other.key
+                    ),
+                )
+
+    def _depths(self, part: FilePart) -> None:
+        """Give a queue one more place: its depth, or its buffers."""
+        for key, statement in part.source.statements.items():
+            if not isinstance(statement, (ast.Assign, ast.Expr)):
+                continue
+            call = call_or_none(statement)
+            if call is None:
+                continue
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            at = {"TQue": 1, "init_buffer": 1}.get(name)
+            if at is None:
+                continue
+            given = [
+                *call.args[at : at + 1],
+                *(k.value for k in call.keywords if k.arg in ("depth", "num")),
+            ]
+            for number in given:
+                if isinstance(number, ast.Constant) and isinstance(number.value, int):
+                    kept = number.value
+                    number.value = kept + 1
+                    text = ast.unparse(statement)
+                    number.value = kept
+                    self._make(3.0, Edit(part.source.file, key, "replace", text))
+
+    def _insert(
+        self, text: str, anchor: Anchor, cost: float, *, before: bool | None = None
+    ) -> None:
+        """Try a statement at the places around another, the near ones first."""
+        for distance, gap in anchor.part.gaps(anchor.key, most=MOST_GAPS):
+            wrong_side = before is not None and before != (distance < 0)
+            self._make(
+                cost + (abs(distance) - 1) / 8 + (1.0 if wrong_side else 0.0),
+                replace(gap, text=text),
+            )
+
+    def _call(self, source: Source, key: Key) -> CallPart | None:
+        part = self._part(source.file)
+        assert part is not None
+        return next((one for one in part.calls if one.key == key), None)
+
+
+def call_or_none(statement: ast.Assign | ast.Expr) -> ast.Call | None:
+    """Return the call that a statement is."""
+    return statement.value if isinstance(statement.value, ast.Call) else None

@@ -1,0 +1,249 @@
+"""The doctor's edits: each cures its kernel when it is written into the source, and none is shown that does not."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ascend_sim as sim
+from ascend_sim.doctor.search import Doctor
+from ascend_sim.doctor.source import Edit, Source, Workshop, key_of
+from ascend_sim.errors import Finding, KernelError
+from ascend_sim.stage import rehearsals
+
+FLAGS = """
+from ascend_sim import asc
+
+E = asc.HardEvent
+
+
+def kernel(x, z):
+    x_gm, z_gm = asc.GlobalTensor(), asc.GlobalTensor()
+    x_gm.set_global_buffer(x)
+    z_gm.set_global_buffer(z)
+    a = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 256)
+    b = asc.LocalTensor(asc.float32, asc.TPosition.VECOUT, 4096, 256)
+    for i in range(4):
+        if i > 0:
+            asc.wait_flag(E.V_MTE2, 0)
+        asc.data_copy(a, x_gm[i * 256 :], 256)
+        asc.set_flag(E.MTE2_V, 0)
+        asc.wait_flag(E.MTE2_V, 0)
+        if i > 0:
+            asc.wait_flag(E.MTE3_V, 0)
+        asc.adds(b, a, 1.0, 256)
+        asc.pipe_barrier(asc.PipeID.PIPE_V)
+        asc.muls(b, b, 2.0, 256)
+        if i < 3:
+            asc.set_flag(E.V_MTE2, 0)
+        asc.set_flag(E.V_MTE3, 0)
+        asc.wait_flag(E.V_MTE3, 0)
+        asc.data_copy(z_gm[i * 256 :], b, 256)
+        if i < 3:
+            asc.set_flag(E.MTE3_V, 0)
+"""
+
+QUEUES = """
+from ascend_sim import asc
+
+
+def kernel(x, z):
+    x_gm, z_gm = asc.GlobalTensor(), asc.GlobalTensor()
+    x_gm.set_global_buffer(x)
+    z_gm.set_global_buffer(z)
+    pipe = asc.TPipe()
+    source, target = asc.TQue(asc.TPosition.VECIN, 1), asc.TQue(asc.TPosition.VECOUT, 1)
+    pipe.init_buffer(source, 1, 1024)
+    pipe.init_buffer(target, 1, 1024)
+    for i in range(4):
+        a = source.alloc_tensor(asc.float32)
+        asc.data_copy(a, x_gm[i * 256 :], 256)
+        source.enque(a)
+        a = source.deque(asc.float32)
+        b = target.alloc_tensor(asc.float32)
+        asc.adds(b, a, 1.0, 256)
+        asc.pipe_barrier(asc.PipeID.PIPE_V)
+        asc.muls(b, b, 2.0, 256)
+        source.free_tensor(a)
+        target.enque(b)
+        b = target.deque(asc.float32)
+        asc.data_copy(z_gm[i * 256 :], b, 256)
+        target.free_tensor(b)
+"""
+
+
+class Clinic:
+    """Writes a kernel, runs it with the doctor listening, tells what is found."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.count = 0
+
+    def load(self, text: str) -> Callable[..., None]:
+        self.count += 1
+        path = self.folder / f"kernel{self.count}.py"
+        path.write_text(text, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.kernel
+
+    def findings(self, kernel: Callable[..., None], doctor: Doctor | None = None) -> list[Finding]:
+        x = np.random.default_rng(0).normal(size=1024).astype(np.float32)
+        z = np.zeros_like(x)
+        if doctor is not None:
+            rehearsals.append(doctor.rehearse)
+        try:
+            found = sim.launch(kernel, x, z, chip="toy").findings
+        except KernelError as error:
+            found = error.run.findings
+        finally:
+            if doctor is not None:
+                rehearsals.remove(doctor.rehearse)
+        if not found:
+            np.testing.assert_array_equal(z, (x + np.float32(1)) * np.float32(2))
+        return found
+
+    def cured(self, text: str) -> str:
+        """Return the edit that the doctor shows, after it has been written into the file and run."""
+        doctor = Doctor()
+        kernel = self.load(text)
+        found = self.findings(kernel, doctor)
+        assert found and len({finding.edit for finding in found}) == 1
+        assert doctor.cures, f"no edit after {doctor.trials} trials: {found[0].message}"
+        by_hand = Source(kernel.__code__.co_filename).edited(doctor.cures[0])
+        assert self.findings(self.load(ast.unparse(by_hand))) == []
+        assert self.findings(kernel) != []  # the living function is as it was
+        return found[0].edit
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Clinic:
+    return Clinic(tmp_path)
+
+
+def lines_with(text: str, words: tuple[str, ...]) -> list[int]:
+    return [n for n, line in enumerate(text.splitlines()) if any(word in line for word in words)]
+
+
+@pytest.mark.parametrize("text", [FLAGS, QUEUES])
+def test_nothing_to_cure(clinic: Clinic, text: str) -> None:
+    doctor = Doctor()
+    assert clinic.findings(clinic.load(text), doctor) == []
+    assert doctor.trials == 0
+
+
+SYNC = ("set_flag", "wait_flag", "pipe_barrier")
+
+
+@pytest.mark.parametrize("line", lines_with(FLAGS, SYNC))
+def test_a_flag_or_barrier_that_is_left_out(clinic: Clinic, line: int) -> None:
+    lines = FLAGS.splitlines()
+    lines[line] = lines[line].replace(lines[line].strip(), "pass")
+    assert "add `asc." in clinic.cured("\n".join(lines))
+
+
+@pytest.mark.parametrize("line", lines_with(QUEUES, ("enque", "= source.deque", "free_tensor")))
+def test_a_call_of_a_queue_that_is_left_out(clinic: Clinic, line: int) -> None:
+    lines = QUEUES.splitlines()
+    del lines[line]
+    assert "add `" in clinic.cured("\n".join(lines))
+
+
+def test_two_lines_the_wrong_way_round(clinic: Clinic) -> None:
+    copy = "        asc.data_copy(a, x_gm[i * 256 :], 256)\n"
+    raised = "        asc.set_flag(E.MTE2_V, 0)\n"
+    assert clinic.cured(FLAGS.replace(copy + raised, raised + copy)) == (
+        "swap lines 16 and 17 of kernel1.py: `asc.data_copy(a, x_gm[i * 256:], 256)` first"
+    )
+
+
+def test_a_tensor_freed_before_its_last_use(clinic: Clinic) -> None:
+    free = "        source.free_tensor(a)\n"
+    adds = "        asc.adds(b, a, 1.0, 256)\n"
+    wrong = QUEUES.replace(free, "").replace(adds, free + adds)
+    edit = clinic.cured(wrong)
+    assert edit.startswith(("move line 19", "swap lines 19 and 20"))
+
+
+def test_a_barrier_of_the_wrong_pipe(clinic: Clinic) -> None:
+    clinic.cured(FLAGS.replace("PIPE_V)", "PIPE_MTE2)"))
+
+
+def test_a_wait_for_the_wrong_id(clinic: Clinic) -> None:
+    edit = clinic.cured(FLAGS.replace("wait_flag(E.V_MTE3, 0)", "wait_flag(E.V_MTE3, 1)"))
+    assert "wait_flag(E.V_MTE3, 0)" in edit
+
+
+def test_two_faults(clinic: Clinic) -> None:
+    lines = FLAGS.splitlines()
+    for line in sorted(lines_with(FLAGS, ("pipe_barrier", "wait_flag(E.MTE3_V")), reverse=True):
+        lines[line] = lines[line].replace(lines[line].strip(), "pass")
+    doctor = Doctor()
+    found = clinic.findings(clinic.load("\n".join(lines)), doctor)
+    assert found and found[0].edit.count("add `") == 2
+
+
+def test_no_edit_is_shown_that_does_not_cure(clinic: Clinic) -> None:
+    wrong = FLAGS.replace(
+        "        asc.adds(b, a, 1.0, 256)\n",
+        "        c = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 8192, 256)\n        asc.adds(b, c, 1.0, 256)\n",
+    )
+    doctor = Doctor()
+    found = clinic.findings(
+        clinic.load(wrong.replace("asc.pipe_barrier(asc.PipeID.PIPE_V)", "pass")), doctor
+    )
+    kinds = {finding.kind for finding in found}
+    assert "UNINIT" in kinds  # stays: nobody has filled c
+    assert all(finding.edit == "" for finding in found if finding.kind == "UNINIT")
+
+
+def test_edits_of_a_living_function(clinic: Clinic) -> None:
+    kernel = clinic.load("def kernel():\n    a = 1\n    b = 2\n    return a, b\n")
+    file = kernel.__code__.co_filename
+    source = Source(file)
+    first, second, last = (
+        key_of(one)
+        for one in source.tree.body[0].body  # type: ignore[attr-defined]
+    )
+    workshop = Workshop()
+    for edit, expected in (
+        (Edit(file, first, "after", "a = 5"), (5, 2)),
+        (Edit(file, first, "before", "a = 5"), (1, 2)),
+        (Edit(file, last, "replace", "return b"), 2),
+        (Edit(file, second, "replace", "b = a"), (1, 1)),
+        (Edit(file, last, "drop"), None),
+    ):
+        with workshop.with_edits((edit,)):
+            assert kernel() == expected
+        assert kernel() == (1, 2)
+    with (
+        workshop.with_edits((Edit(file, first, "swap", other=second),)),
+    ):
+        assert kernel() == (1, 2)
+    with workshop.with_edits((Edit(file, first, "move", other=second),)):
+        assert kernel() == (1, 2)
+
+
+def test_what_the_doctor_leaves_behind(clinic: Clinic) -> None:
+    """Findings, numbers and time of the launch are those without a doctor."""
+    lines: list[str] = FLAGS.replace("asc.pipe_barrier(asc.PipeID.PIPE_V)", "pass").splitlines()
+    kernel = clinic.load("\n".join(lines))
+    results: list[Any] = []
+    for doctor in (None, Doctor()):
+        x = np.arange(1024, dtype=np.float32)
+        z = np.zeros_like(x)
+        if doctor is not None:
+            rehearsals.append(doctor.rehearse)
+        run = sim.launch(kernel, x, z, chip="toy")
+        results.append((run.cycles, z.tobytes(), [finding.message for finding in run.findings]))
+        if doctor is not None:
+            rehearsals.remove(doctor.rehearse)
+    assert results[0] == results[1]
