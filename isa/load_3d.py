@@ -1,7 +1,7 @@
-"""The 3D load in its plain-matrix use: a part of an NZ matrix in L1 into L0A or L0B with one instruction.
+"""The 3D load: a part of an image in L1, unfolded to a matrix, into L0A or L0B with one instruction.
 
-The instruction unfolds an image of `l1_h` × `l1_w` pixels; with a 1 × 1 filter and stride 1 the unfolded matrix is
-the image itself, one row a pixel. Convolutions are not simulated.
+With a 1 × 1 filter, stride 1 and no padding the unfolded matrix is the image itself, one row a pixel: so the
+instruction loads a part of an NZ matrix, too.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from isa.instruction import Call, Instruction
 from isa.layout import FRACTAL_BYTES, FRACTAL_ROWS
 from isa.tensor import LocalTensor
 from isa.types import BLOCK_BYTES, Pipe, Space
+from isa.unfold import Image, image_of
 
 
 def bind_3d(
@@ -40,9 +41,8 @@ def bind_3d(
     operand(name, "dst", dst, L0_SPACES, LOAD_TYPES, pipe)
     operand(name, "src", src, (Space.L1,), LOAD_TYPES, pipe)
     same_dtype(name, dst, src, pipe)
-    _check_plain(name, params)
-    height = whole(name, "l1_h", params.l1_h, 0, 32767)
-    width = whole(name, "l1_w", params.l1_w, 0, 32767)
+    image = image_of(name, params)
+    height, width = image.size
     channels = whole(name, "channel_size", params.channel_size, 0, FIELD_MAX)
     columns = whole(name, "k_extension", params.k_extension, 0, FIELD_MAX)
     rows = whole(name, "m_extension", params.m_extension, 0, FIELD_MAX)
@@ -58,26 +58,32 @@ def bind_3d(
         )
     if 0 in (height, width, channels, columns, rows):
         return Call(record, pipe, (), (), record.meaning, extra="3d:nothing")
-    pixels = height * width
+    pixels = image.places[0] * image.places[1]
     c0 = BLOCK_BYTES // dst.dtype.size
     first_row = whole(name, "m_start_pt", params.m_start_pt, 0, FIELD_MAX)
     first_column = whole(name, "k_start_pt", params.k_start_pt, 0, FIELD_MAX)
-    _check_part(name, first_row, rows, pixels, first_column, columns, channels, c0)
+    _check_part(name, first_row, rows, image, first_column, columns, channels, c0)
     groups = blocks(columns, c0)
-    size = dst.dtype.size
-    source = access_of(
-        src,
-        (groups, rows, c0),
-        (pixels * BLOCK_BYTES, BLOCK_BYTES, size),
-        (first_row + first_column // c0 * pixels) * BLOCK_BYTES,
-    )
+    unfold = None
+    if image.plain:
+        place = first_row + first_column // c0 * pixels
+        source = access_of(
+            src,
+            (groups, rows, c0),
+            (pixels * BLOCK_BYTES, BLOCK_BYTES, dst.dtype.size),
+            place * BLOCK_BYTES,
+        )
+    else:
+        part = (first_row, rows), (first_column // c0, groups)
+        source = _image_part(src, image, *part, c0)
+        unfold = image.unfold(*part, params.pad_value)
     check(
         name,
         "src",
         source,
         src,
         pipe,
-        f". The image in L1 is {pixels} pixels by {channels} channels in groups of {c0}",
+        f". The image in L1 is {height * width} pixels by {channels} channels in groups of {c0}",
     )
     if boundary and source.high > boundary:
         fault(
@@ -87,47 +93,36 @@ def bind_3d(
             f"set_load_data_boundary; wrapping around there is not simulated",
             src.name,
         )
-    target, meaning, padding = _unfolded(dst, rows, groups, c0, columns, transposed)
+    target, plain, padding = _unfolded(dst, rows, groups, c0, columns, transposed)
+    meaning = plain if unfold is None else lambda src: plain(unfold(src))
     check(name, "dst", target, dst, pipe)
     call = load_call(record, pipe, source, target, meaning)
     call.extra = f"3d:{rows}x{columns} from {first_row}/{first_column} of {pixels}x{channels}"
+    call.extra += "" if image.plain else f",{image}"
     call.extra += ",transpose" if transposed else ""
     call.undefined = padding
     return call
 
 
-def _check_plain(name: str, params: LoadData3DParamsV2) -> None:
-    pads = params.pad_list
-    if not isinstance(pads, (tuple, list)) or len(pads) != 4:
-        fault(
-            "ILLEGAL_PARAM",
-            "pad-list",
-            f"{name}: pad_list holds 4 numbers (left, right, top, bottom), got {pads!r}",
-        )
-    plain = (
-        ("pad_list", tuple(pads), (0, 0, 0, 0)),
-        ("filter_w", params.filter_w, 1),
-        ("filter_h", params.filter_h, 1),
-        ("stride_w", params.stride_w, 1),
-        ("stride_h", params.stride_h, 1),
-        ("filter_size_w", params.filter_size_w, False),
-        ("filter_size_h", params.filter_size_h, False),
-    )
-    for field, value, wanted in plain:
-        if value != wanted:
-            fault(
-                "ILLEGAL_PARAM",
-                "unsupported-form",
-                f"{name}: the 3D load is simulated for plain matrices, which needs {field} {wanted}, got {value}; "
-                f"unfolding images for convolutions is not simulated",
-            )
+def _image_part(
+    src: LocalTensor, image: Image, rows: tuple[int, int], groups: tuple[int, int], c0: int
+) -> Access:
+    """Return what an unfolding load reads: whole rows of the image in the groups of channels that it takes."""
+    low, high = image.rows_read(*rows)
+    height, width = image.size
+    first = groups[0] // image.taps
+    last = (groups[0] + groups[1] - 1) // image.taps
+    row, plane = width * BLOCK_BYTES, height * width * BLOCK_BYTES
+    shape = (last + 1 - first, high - low, width, c0)
+    strides = (plane, row, BLOCK_BYTES, src.dtype.size)
+    return access_of(src, shape, strides, first * plane + low * row)
 
 
 def _check_part(
     name: str,
     first_row: int,
     rows: int,
-    pixels: int,
+    image: Image,
     first_column: int,
     columns: int,
     channels: int,
@@ -139,18 +134,26 @@ def _check_part(
             "k-start-pt-alignment",
             f"{name}: k_start_pt is {first_column}, it must be a multiple of {c0} (32 bytes of elements)",
         )
+    pixels = image.places[0] * image.places[1]
     if first_row + rows > pixels:
+        what = (
+            "l1_h × l1_w"
+            if image.plain
+            else f"the filter's {image.places[0]} × {image.places[1]} places"
+        )
         fault(
             "BOUNDS",
             "image-out-of-bounds",
-            f"{name}: m_start_pt {first_row} + m_extension {rows} is past the {pixels} pixels of l1_h × l1_w",
+            f"{name}: m_start_pt {first_row} + m_extension {rows} is past the {pixels} pixels of {what}",
         )
-    if first_column + columns > blocks(channels, c0) * c0:
+    most = blocks(channels, c0) * c0 * image.taps
+    if first_column + columns > most:
+        taps = "" if image.taps == 1 else f", times {image.taps} taps: {most} columns"
         fault(
             "BOUNDS",
             "image-out-of-bounds",
             f"{name}: k_start_pt {first_column} + k_extension {columns} is past the {channels} channels of "
-            f"channel_size (rounded up to {c0})",
+            f"channel_size (rounded up to {c0}{taps})",
         )
 
 

@@ -199,7 +199,7 @@ class Alone:
     """What a core does around a base block of C: nothing, where nobody waits for it. Kernels with partners do more."""
 
     def before(self, number: int) -> None:
-        """Wait until the place of block `number` of this core is free."""
+        """Wait until block `number` of this core may be begun."""
 
     def after(self, number: int) -> None:
         """Say that block `number` of this core is stored."""
@@ -237,8 +237,8 @@ def multiply(
     for number, tile in enumerate(own):
         if not plan.unit_flag:
             asc.wait_flag(EVENTS.FIX_M, 0)
-        walk.tile(tile)
         around.before(number)
+        walk.tile(tile)
         store(*around.place(target, tile, number, plan.size[1]), product, tile, plan, c.dtype)
         around.after(number)
     if plan.atomic:

@@ -97,3 +97,24 @@ def attend(q: Any, k: Any, v: Any) -> Any:
     scores = q.astype(np.float64) @ k.astype(np.float64).T * q.shape[1] ** -0.5
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return weights @ v.astype(np.float64) / weights.sum(axis=1, keepdims=True)
+
+
+def test_the_convolution_is_right_and_silent() -> None:
+    """3 x 3 taps, padding 1, against sums over shifted images."""
+    module = load_family("pto_conv")
+    conv = module.Conv(2, 3, 8, 48, 16, (3, 3), (128, 256))
+    generator = np.random.default_rng(5)
+    x, filters, y = module.arrays(conv)
+    x[:] = generator.integers(-3, 4, x.shape)
+    filters[:] = generator.integers(-2, 3, filters.shape)
+    kernel = partial(module.convolve, conv=conv, blocks=conv.deal((2, 1)))
+    run = sim.launch(kernel, x, filters, y, cores=2, kernel_type="AIC_ONLY")
+    padded = np.pad(x.astype(np.float32), ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)))
+    expected = np.zeros((2, 8, 48, 256), np.float32)
+    for c1 in range(3):
+        for tap in range(9):
+            part = padded[:, c1, tap // 3 : tap // 3 + 8, tap % 3 : tap % 3 + 48]
+            weights = filters[c1 * 9 + tap].reshape(256, 16).astype(np.float32)
+            expected += part @ weights.T
+    assert np.array_equal(y, expected.reshape(y.shape))
+    assert not run.findings

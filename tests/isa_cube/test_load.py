@@ -256,6 +256,55 @@ def test_3d_load_equals_the_layouts() -> None:
         assert [call.undefined for call in stream.issued] == [(), ()]
 
 
+@given(data=st.data())
+@QUICK
+def test_3d_load_unfolds_images(data: st.DataObject) -> None:
+    """Every element against the definition: the pixel under a tap, or the padding's value."""
+    draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
+    height, width, groups = draw(1, 5), draw(1, 6), draw(1, 3)
+    left, right, top, bottom = (draw(0, 2) for _ in range(4))
+    down, across = (
+        draw(1, min(3, height + top + bottom)),
+        draw(1, min(3, width + left + right)),
+    )
+    stride, dilation = (draw(1, 2), draw(1, 2)), (draw(1, 2), draw(1, 2))
+    out_h = (height + top + bottom - dilation[0] * (down - 1) - 1) // stride[0] + 1
+    out_w = (width + left + right - dilation[1] * (across - 1) - 1) // stride[1] + 1
+    assume(out_h > 0 and out_w > 0)
+    image = numbers(groups, (groups * height * width * 16,), float16).reshape(
+        groups, height, width, 16
+    )
+    padding = 2.5
+    matrix = np.full((out_h * out_w, groups * down * across * 16), padding, np.float16)
+    for place in range(out_h * out_w):
+        for column in range(groups * down * across * 16):
+            group, rest = divmod(column, down * across * 16)
+            tap, channel = divmod(rest, 16)
+            y = place // out_w * stride[0] - top + tap // across * dilation[0]
+            x = place % out_w * stride[1] - left + tap % across * dilation[1]
+            if 0 <= y < height and 0 <= x < width:
+                matrix[place, column] = image[group, y, x, channel]
+    first_row, first_tap = draw(0, out_h * out_w - 1), draw(0, groups * down * across - 1)
+    rows = draw(1, out_h * out_w - first_row)
+    taps = draw(1, groups * down * across - first_tap)
+    params = LoadData3DParamsV2(
+        (left, right, top, bottom), height, width, groups * 16, taps * 16, rows, first_tap * 16,
+        first_row, stride[1], stride[0], across, down, dilation[1], dilation[0],
+        pad_value=padding,
+    )  # fmt: skip
+    with cube() as stream:
+        inside = local(Space.L1, float16, image.size)
+        put(stream, inside, image)
+        load_data(local(Space.L0A, float16), inside, params)
+        part = matrix[first_row : first_row + rows, first_tap * 16 : (first_tap + taps) * 16]
+        result = get(stream, local(Space.L0A, float16, -(-rows // 16) * taps * 256))
+        result = result.reshape(-1, taps, 16, 16).transpose(0, 2, 1, 3).reshape(-1, taps * 16)
+        assert bits(result[:rows]) == bits(part)
+        (source,) = stream.issued[-1].reads
+        assert source.low >= inside.addr
+        assert source.high <= inside.addr + image.nbytes
+
+
 @pytest.mark.parametrize("field", ["l1_h", "l1_w", "channel_size", "k_extension", "m_extension"])
 def test_3d_load_of_nothing_does_nothing(field: str) -> None:
     sizes = dict.fromkeys(("l1_h", "l1_w", "channel_size", "k_extension", "m_extension"), 16)
@@ -360,10 +409,10 @@ REFUSED = [
      "addr-mode-limit", "reserved"),
     (lambda: load_data_with_transpose(local(L0A, int8), local(L1, int8, 1000), PT()),
      "tensor-out-of-bounds", "square blocks of 1024 bytes"),
-    (lambda: load_data(local(L0A, H), local(L1, H), P3(**PLAIN, filter_w=3)), "unsupported-form",
-     "filter_w 1, got 3"),
-    (lambda: load_data(local(L0A, H), local(L1, H), P3((1, 0, 0, 0), **PLAIN)),
-     "unsupported-form", "pad_list"),
+    (lambda: load_data(local(L0A, H), local(L1, H), P3(**PLAIN, filter_w=3)), "filter-size",
+     "1 x 3 (dilation 1 x 1) does not fit the 16 x 1 pixels"),
+    (lambda: load_data(local(L0A, H), local(L1, H), P3(**PLAIN, filter_size_w=True)),
+     "unsupported-form", "filter_size_w"),
     (lambda: load_data(local(L0A, H), local(L1, H), P3((1, 0), **PLAIN)), "pad-list", "4 numbers"),
     (lambda: load_data(local(L0A, H), local(L1, H), P3(**PLAIN, k_start_pt=8)),
      "k-start-pt-alignment", "multiple of 16"),
