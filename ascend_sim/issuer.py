@@ -195,6 +195,25 @@ class Issuer:
             fault.kind, fault.code, fault.message, fault.tensor, fault.byte_range, fault.pipe
         )
 
+    def look_at_inputs(self, item: Item) -> None:
+        """Report inputs for which the hardware's result is not specified."""
+        call = item.call
+        values = call.undefined_inputs(self.core.memories)
+        if values:
+            name = call.reads[0].name
+            those = f"{len(values)} such elements" if len(values) > 1 else "one such element"
+            self.session.report(
+                "INFO",
+                "undefined-input",
+                f"{call.name}({float(values[0]):g}) is not specified, and {name} has {those} here. The "
+                f"hardware goes on with any value, the simulator with infinity or NaN; keep such lanes out with "
+                f"a mask, or see that nothing uses them",
+                item.site,
+                self.core.name,
+                call.pipe.name,
+                name,
+            )
+
     def fault_at(self, fault: IsaFault, site: int) -> None:
         """Raise a fault that an instruction finds while it executes, with the place where it was issued."""
         self.error(

@@ -207,14 +207,16 @@ class ComputePipe(PipeQueue):
         return start
 
     def _read(self, item: Item) -> None:
+        call = item.call
+        program = self.core.program
+        assert program is not None
         try:
-            result = item.call.start(self.core.memories)
+            result = call.start(self.core.memories)
         except IsaFault as fault:
-            assert self.core.program is not None
-            self.core.program.fault_at(fault, item.site)
-        self.core.agenda.at(
-            item.end, RETIRE, self.rank + item.index, self._write, (item.call, result)
-        )
+            program.fault_at(fault, item.site)
+        if call.instruction.undefined is not None and program.session.checks != "off":
+            program.look_at_inputs(item)
+        self.core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
 
     def _write(self, done: tuple[Any, Any]) -> None:
         call, result = done

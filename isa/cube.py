@@ -173,6 +173,14 @@ def _bind(
             f"mmad: dst {dst.name} starts at L0C byte {dst.addr}, which is no multiple of 1024; Mmad's page asks for "
             f"one (a fractal of C), 512 is what the sanitizer checks",
         )
+    elif m == 1 and k > c0_size(fm.dtype):
+        call.lint = (
+            "INFO",
+            "gemv",
+            f"mmad: with m = 1 the cube multiplies a vector (GEMV) and takes the {k} elements of fm {fm.name} as one "
+            f"plain row, not from the first rows of {blocks(k, c0_size(fm.dtype))} fractals. Loaded in fractals, as "
+            f"for m > 1, the numbers are wrong: load a plain row, or take m = 16 and use the first row of C",
+        )
     return call
 
 

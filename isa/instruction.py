@@ -35,6 +35,8 @@ class Instruction:
     the element types that the hardware takes (sources and destination alike, but for `widening`, the (source,
     destination) pairs taken besides). `meaning` maps the sources' values to the destination's. `accumulates`
     says that dst may be a source too, `folds` for which types all repeats may gather in one block of dst.
+    `undefined` tells from the sources' values for which lanes the hardware's result is not specified, None where
+    every input has a result; `caution` is a word on the hardware's precision, "" where there is none to say.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Instruction:
     accumulates: bool = False
     folds: tuple[DType, ...] = ()
     widening: tuple[tuple[DType, DType], ...] = ()
+    undefined: Callable[..., Any] | None = None
+    caution: str = ""
 
     @property
     def doc(self) -> str:
@@ -142,6 +146,21 @@ class Call:
                 for access in self.reads
             ]
         )
+
+    def undefined_inputs(self, memories: Memories) -> list[Any]:
+        """Return the values, of lanes that take part, for which the hardware's result is not specified."""
+        outside = self.instruction.undefined
+        if outside is None:
+            return []
+        sources = [
+            access.view(access.buffer.data if access.buffer is not None else memories[access.space])
+            for access in self.reads
+        ]
+        found = outside(*sources)
+        lanes = self.writes[0].lanes
+        if lanes is not None:
+            found = found & lanes
+        return list(sources[-1][found]) if found.any() else []
 
     def retire(self, memories: Memories, result: Any) -> None:
         """Write the result to the destination."""

@@ -22,10 +22,22 @@ __all__ += fwk.__all__
 
 # What follows may itself be written in the names above.
 from ascend_sim.asc import adv, language, lib, runtime
+from ascend_sim.asc.language.core import struct
+from ascend_sim.asc.lib import host
+from ascend_sim.asc.runtime import config
+
+_ELSEWHERE = (struct, adv, config, host)
+"""Modules whose names people look for in `asc` itself."""
 
 
 def __getattr__(name: str) -> NoReturn:
     """Suggest the nearest name for one that is not there; C++ spellings lead to pyasc's."""
+    for module in _ELSEWHERE:
+        if name in module.__all__:
+            raise AttributeError(
+                f"asc has no name {name!r}; it is in {module.__name__.removeprefix('ascend_sim.')}",
+                name=name,
+            )
     pythonic = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     hint = f"; did you mean {pythonic!r}?" if pythonic in __all__ else nearest(name, __all__)
     raise AttributeError(f"asc has no name {name!r}{hint}", name=name)

@@ -47,7 +47,7 @@ def _formatted(desc: str, params: list[Any]) -> str:
             fault(
                 "ILLEGAL_PARAM",
                 "printf-format",
-                f"printf({desc!r}): {len(params)} values for more conversions than that",
+                f"printf({desc!r}): {_counts(desc, params)}",
             )
         value = left.pop(0)
         if letter == "s":
@@ -70,9 +70,15 @@ def _formatted(desc: str, params: list[Any]) -> str:
         fault(
             "ILLEGAL_PARAM",
             "printf-format",
-            f"printf({desc!r}): {len(params)} values, of which {len(left)} have no conversion",
+            f"printf({desc!r}): {_counts(desc, params)}",
         )
     return text
+
+
+def _counts(desc: str, params: list[Any]) -> str:
+    conversions = sum(found["letter"] != "%" for found in _CONVERSION.finditer(desc))
+    values = "1 value" if len(params) == 1 else f"{len(params)} values"
+    return f"{values} for {conversions} conversion{'s' * (conversions != 1)}"
 
 
 def _address(desc: str, conversion: str, value: Any) -> int:

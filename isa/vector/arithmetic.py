@@ -26,6 +26,11 @@ _TO_FLOAT32 = ((float16, float32),)
 _EXP = through_float64(np.exp)
 _LN = through_float64(np.log)
 _SQRT = by_table(lambda values: np.sqrt(widen(values)).astype(values.dtype))
+_APPROXIMATE = (
+    "the hardware approximates (float16 worse than 1e-3, float32 worse than 1e-4), and the simulator computes exactly; "
+    "where the last digits count, use {} instead"
+)
+
 _RSQRT = through_float64(lambda values: 1.0 / np.sqrt(values))
 
 
@@ -157,7 +162,7 @@ def exp(src: Array) -> Array:
     return _EXP(src)
 
 
-@unary(float16, float32)
+@unary(float16, float32, undefined=lambda src: src <= 0)
 def ln(src: Array) -> Array:
     """dst = natural logarithm of src: -infinity of 0, NaN below."""
     return _LN(src)
@@ -169,19 +174,29 @@ def abs(src: Array) -> Array:
     return np.abs(src)
 
 
-@unary(float16, float32)
+@unary(float16, float32, undefined=lambda src: src < 0)
 def sqrt(src: Array) -> Array:
     """dst = square root of src, correctly rounded; NaN below 0."""
     return _SQRT(src)
 
 
-@unary(float16, float32)
+@unary(
+    float16,
+    float32,
+    undefined=lambda src: src <= 0,
+    caution=_APPROXIMATE.format("sqrt and div"),
+)
 def rsqrt(src: Array) -> Array:
     """dst = 1 / square root of src. The hardware approximates (about 1e-3); computed exactly here."""
     return _RSQRT(src)
 
 
-@unary(float16, float32)
+@unary(
+    float16,
+    float32,
+    undefined=lambda src: src == 0,
+    caution=_APPROXIMATE.format("div"),
+)
 def reciprocal(src: Array) -> Array:
     """dst = 1 / src. The hardware approximates (about 1e-3); computed exactly here."""
     return (1.0 / src.astype(np.float64)).astype(src.dtype)

@@ -261,12 +261,18 @@ def binary(
     return decorate
 
 
-def unary(*dtypes: DType) -> Decorator:
-    """Make a one-source instruction of its meaning."""
+def unary(
+    *dtypes: DType, undefined: Callable[..., Any] | None = None, caution: str = ""
+) -> Decorator:
+    """Make a one-source instruction of its meaning; `undefined` and `caution` as in `Instruction`."""
 
     def decorate(meaning: Meaning) -> Callable[..., None]:
         name = meaning.__name__
-        record = register(Instruction(name, Pipe.V, name, dtypes, meaning, ALL_FORMS))
+        record = register(
+            Instruction(
+                name, Pipe.V, name, dtypes, meaning, ALL_FORMS, undefined=undefined, caution=caution
+            )
+        )
 
         def function(
             dst: LocalTensor,
@@ -299,7 +305,7 @@ def unary(*dtypes: DType) -> Decorator:
                 check_local(name, "dst", dst, dtypes)
                 check_local(name, "src", src, dtypes)
                 check_same_dtype(name, dst, (("src", src),))
-                return bind_call(
+                call = bind_call(
                     record,
                     one_source(name, dst, src, repeat_params),
                     count,
@@ -308,6 +314,9 @@ def unary(*dtypes: DType) -> Decorator:
                     dst.dtype.name,
                     is_set_mask=is_set_mask,
                 )
+                if caution:
+                    call.lint = ("INFO", "low-precision", f"{name}: {caution}")
+                return call
 
             issue(
                 record,

@@ -152,3 +152,36 @@ def test_a_bias_shorter_than_the_bursts_into_the_bias_table(columns: int) -> Non
     short = sim.launch(kernel, bias, z, columns - 8, kernel_type="AIC_ONLY")
     assert [finding.code for finding in short.findings] == ["uninitialised-read"]
     assert short.findings[0].message.startswith("mmad reads")
+
+
+@pytest.mark.parametrize(("m", "k", "told"), [(1, 64, True), (1, 16, False), (16, 64, False)])
+def test_one_row_of_a_is_a_plain_row(m: int, k: int, told: bool) -> None:
+    random = np.random.default_rng(5)
+    a = random.integers(-9, 9, 16 * 64).astype(np.float16)
+    b = random.integers(-9, 9, 64 * 16).astype(np.float16)
+    c = np.zeros((m, 16), np.float32)
+
+    def kernel(a: asc.GlobalAddress, b: asc.GlobalAddress, c: asc.GlobalAddress) -> None:
+        a_gm, b_gm, c_gm = (asc.GlobalTensor() for _ in range(3))
+        for tensor, address in ((a_gm, a), (b_gm, b), (c_gm, c)):
+            tensor.set_global_buffer(address)
+        a1 = asc.LocalTensor(asc.float16, asc.TPosition.A1, 0, 16 * 64)
+        b1 = asc.LocalTensor(asc.float16, asc.TPosition.B1, 8192, 64 * 16)
+        a2 = asc.LocalTensor(asc.float16, asc.TPosition.A2, 0, 16 * 64)
+        b2 = asc.LocalTensor(asc.float16, asc.TPosition.B2, 0, 64 * 16)
+        co1 = asc.LocalTensor(asc.float32, asc.TPosition.CO1, 0, 16 * 16)
+        asc.data_copy(a1, a_gm, 16 * 64)
+        asc.data_copy(b1, b_gm, 64 * 16)
+        _sync(FLAG.MTE2_MTE1)
+        asc.load_data(a2, a1, asc.LoadData2DParams(0, 4, 1))
+        asc.load_data(b2, b1, asc.LoadData2DParams(0, 4, 1))
+        _sync(FLAG.MTE1_M)
+        asc.mmad(co1, a2, b2, asc.MmadParams(m, 16, k))
+        _sync(FLAG.M_FIX)
+        asc.fixpipe(c_gm, co1, asc.FixpipeParamsV220(16, m, 16, 16))
+
+    run = sim.launch(kernel, a, b, c, kernel_type="AIC_ONLY")
+    assert [f.code for f in run.findings] == ["gemv"] * told
+    if m == 1:  # B in ZN: a fractal of 16 of k has a row for each column
+        columns = b.reshape(4, 16, 16).transpose(0, 2, 1).reshape(64, 16)[:k]
+        assert np.array_equal(c[0], a[:k].astype(np.float32) @ columns.astype(np.float32))

@@ -56,8 +56,8 @@ def test_printf_formats_as_c_does(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("%d",), "values for more conversions"),
-        (("%d", 1, 2), "1 have no conversion"),
+        (("%d",), "0 values for 1 conversion"),
+        (("%d", 1, 2), "2 values for 1 conversion"),
         (("%y", 1), "no conversion '%y'"),
         (("%d", "1"), "%d needs a number, got '1'"),
         ((3,), "the format is a string"),
