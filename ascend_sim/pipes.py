@@ -214,7 +214,7 @@ class ComputePipe(PipeQueue):
             result = call.start(self.core.memories)
         except IsaFault as fault:
             program.fault_at(fault, item.site)
-        if call.instruction.undefined is not None and program.session.checks != "off":
+        if call.undefined_for is not None and program.session.checks != "off":
             program.look_at_inputs(item)
         self.core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
 

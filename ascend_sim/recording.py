@@ -313,7 +313,7 @@ class _Reader:
     def _bare(self, call: Call) -> Call:
         bare = copy.copy(call)
         bare.scratch = None
-        bare.instruction = bare.meaning = None  # type: ignore[assignment]
+        bare.instruction = bare.meaning = bare.undefined_for = None  # type: ignore[assignment]
         bare.lint, bare.mask, bare.undefined, bare.template, bare.base = None, None, (), bare, -1
         bare.reads = tuple(self._bare_access(access) for access in call.reads)
         bare.writes = tuple(self._bare_access(access) for access in call.writes)

@@ -80,7 +80,7 @@ class Call:
 
     __slots__ = (
         "atomic", "base", "bytes", "cache_mode", "cost", "extra", "geometry", "instruction", "lint", "mask", "meaning",
-        "name", "pipe", "reads", "scratch", "template", "undefined", "work", "writes",
+        "name", "pipe", "reads", "scratch", "template", "undefined", "undefined_for", "work", "writes",
     )  # fmt: skip
 
     unit_flag = 0  # of the cube's fine-grained handshake: off
@@ -117,6 +117,7 @@ class Call:
         self.mask: tuple[int, int] | None = None
         self.base = -1  # of a move that repeats another one: where its GM side begins
         self.template = self  # the call that this one repeats at another GM address
+        self.undefined_for = instruction.undefined  # which inputs to look out for
         self.scratch: Any = None  # room for whoever issues the call
 
     def at(self, base: int, *, write: bool) -> Call:
@@ -149,7 +150,7 @@ class Call:
 
     def undefined_inputs(self, memories: Memories) -> list[Any]:
         """Return the values, of lanes that take part, for which the hardware's result is not specified."""
-        outside = self.instruction.undefined
+        outside = self.undefined_for
         if outside is None:
             return []
         sources = [

@@ -128,6 +128,8 @@ class Stream(Protocol):
 
 
 current: ContextVar[Any] = ContextVar("ascend_sim_stream")
+any_input: ContextVar[bool] = ContextVar("any_input", default=False)
+"""Whether calls bound now may get inputs without a specified result: their user selects what it takes of them."""
 
 
 class EagerStream:

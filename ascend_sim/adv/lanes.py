@@ -13,6 +13,7 @@ from typing import Any
 from ascend_sim.lang.queues import program
 from isa.arguments import is_whole
 from isa.faults import fault
+from isa.stream import any_input
 from isa.tensor import LocalTensor
 from isa.types import (
     BLOCK_BYTES,
@@ -176,14 +177,20 @@ class Lanes:
         return self._done(dst)
 
     def ln(self, dst: LocalTensor, a: LocalTensor) -> LocalTensor:
-        """dst = natural logarithm of a."""
-        va.ln(dst, a, self.count)
+        """dst = natural logarithm of a; lanes outside its range are the caller's business."""
+        return self._of_any(va.ln, dst, a)
+
+    def _of_any(
+        self, function: Callable[..., None], dst: LocalTensor, a: LocalTensor
+    ) -> LocalTensor:
+        token = any_input.set(True)
+        function(dst, a, self.count)
+        any_input.reset(token)
         return self._done(dst)
 
     def sqrt(self, dst: LocalTensor, a: LocalTensor) -> LocalTensor:
-        """dst = square root of a."""
-        va.sqrt(dst, a, self.count)
-        return self._done(dst)
+        """dst = square root of a; lanes outside its range are the caller's business."""
+        return self._of_any(va.sqrt, dst, a)
 
     def abs(self, dst: LocalTensor, a: LocalTensor) -> LocalTensor:
         """dst = magnitude of a."""

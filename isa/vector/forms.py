@@ -18,7 +18,7 @@ from typing import Any
 
 from isa.instruction import Call, Instruction, register
 from isa.params import BinaryRepeatParams, UnaryRepeatParams
-from isa.stream import ALL_LANES, current
+from isa.stream import ALL_LANES, any_input, current
 from isa.tensor import LocalTensor
 from isa.types import CoreKind, DType, Pipe
 from isa.vector.binding import Binder, Operand, bind_count, bind_repeats
@@ -314,6 +314,8 @@ def unary(
                     dst.dtype.name,
                     is_set_mask=is_set_mask,
                 )
+                if any_input.get():
+                    call.undefined_for = None
                 if caution:
                     call.lint = ("INFO", "low-precision", f"{name}: {caution}")
                 return call

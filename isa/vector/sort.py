@@ -212,8 +212,8 @@ def _send_merge(
                 f"element lengths must be a list of {number} counts of records, got {lengths!r}"
             )
         counts = [
-            check_integer("mrg_sort", f"element_lengths[{i}]", count, 0, MAX_RECORDS)
-            for i, count in enumerate(lengths[:number])
+            check_integer("mrg_sort", "element_lengths", count, 0, MAX_RECORDS)
+            for count in lengths[:number]
         ]
         repeat = check_repeat("mrg_sort", repeat_times)
         return _bind_merge(dst, sort_list.lists[:number], counts, repeat, stop)

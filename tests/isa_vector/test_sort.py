@@ -187,7 +187,7 @@ INFO = asc.MrgSort4Info
         (lambda: asc.mrg_sort(D, TWO, INFO([4, 4], False, 5)), "merge-lists", "valid_bit is 5; it is 3, 7 or 15"),
         (lambda: asc.mrg_sort(D, TWO, INFO([4, 4, 4], False, 7)), "merge-lists", "names 3 lists"),
         (lambda: asc.mrg_sort(D, TWO, INFO([4], False, 3)), "merge-lists", "list of 2 counts"),
-        (lambda: asc.mrg_sort(D, TWO, INFO([5000, 4], False, 3)), "element-length-limit", "0 to 4095"),
+        (lambda: asc.mrg_sort(D, TWO, INFO([5000, 4], False, 3)), "element-lengths-limit", "0 to 4095"),
         (lambda: asc.mrg_sort(D, TWO, INFO([4, 0], True, 3)), "merge-lists", "Leave it out"),
         (lambda: asc.mrg_sort(D, TWO, INFO([4, 4], False, 3, 2)), "merge-lists", "side by side"),
         (lambda: asc.mrg_sort(A, TWO, INFO([4, 4], False, 3)), "operand-overlap", "separate bytes"),
