@@ -1,6 +1,7 @@
 """A cycle-approximate simulator of the Ascend AI Core: numbers, time, the reason for every stall."""
 
 from ascend_sim import asc
+from ascend_sim.compare import compare
 from ascend_sim.config import Chip, list_chips, load_chip
 from ascend_sim.errors import (
     AlignmentError,
@@ -29,6 +30,6 @@ from ascend_sim.tuning import sweep
 __all__ = [
     "AlignmentError", "AscendSimError", "BoundsError", "CapacityError", "Chip", "ConfigError", "DeadlockError",
     "Finding", "HostError", "KernelError", "OperandError", "QueueError", "RaceError", "Recording", "Run",
-    "SimulatorBug", "SyncError", "UninitializedRead", "UnsupportedError", "asc", "launch", "list_chips",
+    "SimulatorBug", "SyncError", "UninitializedRead", "UnsupportedError", "asc", "compare", "launch", "list_chips",
     "load_chip", "phase", "record", "sweep",
 ]  # fmt: skip

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ascend_sim import messages
 from ascend_sim.call_sites import CallSites
+from ascend_sim.coverage import axis_text
 from ascend_sim.errors import Finding, KernelError, RaceError, UninitializedRead
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from ascend_sim.program import Program
     from ascend_sim.trace import Item, Log
     from isa.access import Access
+    from isa.tensor import GlobalAddress
 
 _STOPPING = {"RACE": RaceError, "UNINIT": UninitializedRead}
 _CONFLICTS = {
@@ -57,6 +61,7 @@ class Findings(CallSites):
         self._seats_a_block = seats
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
         self._told: dict[tuple[int, int], bool] = {}
+        self.tensors: dict[int, GlobalAddress] = {}  # the kernel's arguments, by allocation
 
     def report(
         self,
@@ -69,11 +74,12 @@ class Findings(CallSites):
         tensor: str = "",
         byte_range: tuple[int, int] | None = None,
         struck: bool | None = None,
+        about: Any = None,
     ) -> None:
-        """Record a finding once for each place; raise it where the launch asked for errors."""
+        """Record a finding once for each place and thing `about` there; raise it where errors are asked for."""
         if self.checks == "off":
             return
-        key = (code, site, tensor)
+        key = (code, site, tensor, about)
         known = self.findings.get(key)
         if known is not None:
             known.hits += 1
@@ -165,7 +171,9 @@ class Findings(CallSites):
         finding = Finding(
             kind,
             code,
-            (messages.race_of_cores if race else messages.coherence)(conflict, names, self.sites),
+            messages.race_of_cores(conflict, names, self.sites, self._part(conflict))
+            if race
+            else messages.coherence(conflict, names, self.sites),
             place.file,
             place.line,
             self.log.cores[later.core].name,
@@ -182,6 +190,15 @@ class Findings(CallSites):
             }
         )
         self._record(key, finding)
+
+    def _part(self, conflict: Conflict) -> str:
+        """Return which rows or columns of an argument two accesses share, as " (row 3)"; "" where nobody knows."""
+        buffer = conflict.second.access.buffer
+        address = self.tensors.get(buffer.index) if buffer is not None else None
+        if address is None:
+            return ""
+        first = np.array([conflict.bytes()], np.int64) - address.offset
+        return f" ({axis_text(first, address.shape, address.dtype.size)})"
 
     def _unit_name(self, use: GmUse) -> str:
         """Return "block 3", in a mix kernel the core that runs its part of a block."""

@@ -338,8 +338,10 @@ class Order:
             epoch = self._epochs[known[_EPOCH]]
             line = self._line
             knows = known[_S] if line is None else known
+            # The scalar unit has what it reads before it issues anything further, a set for others too.
+            place_in = known[_S] if pipe is _S and not write else number
             self._uses.append(
-                (self._program.unit, access, write, item, pipe, number, epoch, knows, line)
+                (self._program.unit, access, write, item, pipe, place_in, epoch, knows, line)
             )
         low, high = access.low, access.high
         sums = pipe is _M and place == _L0C

@@ -156,6 +156,8 @@ def launch(
         run = stage.perform()
         failure = None
     except KernelError as error:
+        if error.run is None:  # the launch itself is wrong
+            raise
         run, failure = error.run, error
     if rehearsals:
         after = stage.data()

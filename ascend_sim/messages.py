@@ -76,6 +76,11 @@ def race(
         f"  {earlier.name:<12} {place(sites[earlier.site])}  {core.name}.{earlier.pipe.name}  {where(first, names)}",
         f"  {_cure(earlier.pipe, later.pipe, sites[earlier.site].line, sites[later.site].line)}",
     ]
+    if earlier.pipe is Pipe.S and first.space is Space.GM and earlier.name == "set_value":
+        lines.append(
+            "  what set_value stored is in the scalar unit's data cache, where no copy looks: it needs "
+            "data_cache_clean_and_invalid before the flag as well"
+        )
     near = _near_miss(earlier, later, core, sites)
     return "\n".join([*lines, f"  {near}"] if near else lines)
 
@@ -137,13 +142,18 @@ def _cure(earlier: Pipe, later: Pipe, first_line: int, second_line: int) -> str:
         )
         return f"instructions of pipe {later.name} overlap: put pipe_barrier(PIPE_{later.name}) {between}"
     event = f"{earlier.name}_{later.name}"
+    other = "let a queue's enque and deque do it"
+    if Pipe.S in (earlier, later):
+        other = "use pipe_barrier(PIPE_ALL), which stops every pipe"
     return (
         f"nothing orders {earlier.name} before {later.name} here: set_flag({event}, id) after line {first_line}, "
-        f"wait_flag({event}, id) before line {second_line}; or let a queue's enque and deque do it"
+        f"wait_flag({event}, id) before line {second_line}; or {other}"
     )
 
 
-def race_of_cores(conflict: Conflict, names: tuple[str, str], sites: list[Site]) -> str:
+def race_of_cores(
+    conflict: Conflict, names: tuple[str, str], sites: list[Site], part: str = ""
+) -> str:
     """Say which blocks, or cores of one block, touch the same bytes, and that nothing orders them."""
     what, first, second = conflict
     verb = {"WAW": "write", "RAW": "write and read", "WAR": "read and write"}[what]
@@ -155,13 +165,16 @@ def race_of_cores(conflict: Conflict, names: tuple[str, str], sites: list[Site])
         f"blocks {names[0][6:]} and {names[1][6:]}" if same_kind else f"{names[0]} and {names[1]}"
     )
     lines = [
-        f"{both} {verb} the same bytes of {buffer.name}, {low} to {high}, and nothing orders them [{what}]"
+        f"{both} {verb} the same bytes of {buffer.name}, {low} to {high}{part}, and nothing orders them [{what}]"
     ]
     for use, name in ((first, names[0]), (second, names[1])):
         item = use.item
         lines.append(f"  {item.name:<12} {place(sites[item.site])}  {name}, {item.pipe.name}")
+    atomic = ""
+    if same_kind and all(use.item.pipe is not Pipe.S for use in (first, second)):
+        atomic = ", or add to it by atomic stores (in no fixed order)"
     lines.append(
-        f"  let each own its part of {buffer.name}, or put a flag between cores, or sync_all, between the two"
+        f"  let each own its part of {buffer.name}{atomic}, or put a flag between cores, or sync_all, between the two"
     )
     if any(use.item.pipe is Pipe.S and not use.write for use in (first, second)):
         lines.append(

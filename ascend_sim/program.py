@@ -22,6 +22,7 @@ from ascend_sim.flag_items import FlagItems
 from ascend_sim.hazards import Order
 from ascend_sim.insert_sync import InsertSync
 from ascend_sim.lang.forms import clearer
+from ascend_sim.leftovers import Settings
 from ascend_sim.placement import KernelType, task_ratio
 from ascend_sim.scalar_call import ScalarCall
 from ascend_sim.scalar_items import ScalarItems
@@ -68,6 +69,8 @@ class Program(FlagItems, ScalarItems):
         self.freed: dict[int, int] = {}  # free buffers of queues: serial, site of free_tensor
         self.libraries: dict[str, Any] = {}  # what the high-level part keeps on this core
         self.closing: list[Callable[[], None]] = []  # what it does when the function has returned
+        self.settings = Settings(self)
+        self.registers.listener = self.settings.changed
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
         if self.auto is not None:
@@ -153,6 +156,7 @@ class Program(FlagItems, ScalarItems):
         registers = self.registers
         if registers.atomic_type is not None:
             call = as_atomic(call, registers.atomic_operation, registers.atomic_type)
+            self.settings.stores(call, site)
         if self.auto is not None:
             self.auto.before(call, site)
         if self.insert is not None:
@@ -250,28 +254,8 @@ class Program(FlagItems, ScalarItems):
 
     def _check_registers(self) -> None:
         """Report a setting that outlives the kernel and changes what the next one does."""
-        registers = self.registers
-        left = []
-        if registers.atomic_type is not None:
-            left.append(
-                (
-                    "STATE",
-                    "atomic-left-on",
-                    f"atomic {registers.atomic_operation} of {registers.atomic_type} is still on when the kernel ends: "
-                    f"stores of the next one accumulate, until a TPipe resets it. End with set_atomic_none()",
-                )
-            )
-        if registers.counter_mode:
-            left.append(
-                (
-                    "STATE",
-                    "counter-mode-left-on",
-                    "masks still count elements (set_mask_count) when the kernel ends: masks of the next one mean "
-                    "something else, until a TPipe resets it. End with set_mask_norm()",
-                )
-            )
-        for kind, code, message in left:
-            self.session.report(kind, code, message, 0, self.core.name, "S")
+        for kind, code, message, site, tensor in self.settings.left():
+            self.session.report(kind, code, message, site, self.core.name, "S", tensor)
 
     def use_insert_sync(self) -> None:
         """Let pyasc's pass order the kernel from here on, unless the kernel's jit says that it does not."""

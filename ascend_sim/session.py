@@ -234,6 +234,7 @@ class Session(Findings):
                     item.site,
                     core.name,
                     item.pipe.name,
+                    about=item.flag,
                 )
 
     def look_at_polls(self) -> None:

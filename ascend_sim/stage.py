@@ -204,6 +204,7 @@ def _look_over(
     session: Session, addresses: dict[str, GlobalAddress], looked_over: list[str]
 ) -> dict[str, list[tuple[int, int]]]:
     """Report blocks that touch each other's bytes, and places of outputs that nothing wrote."""
+    session.tensors = {a.buffer.index: a for a in addresses.values()}
     for conflict in conflicts(session.gm_uses):
         session.conflict(conflict)
     gaps = unwritten((use[1] for use in session.gm_uses if use[2]), addresses)

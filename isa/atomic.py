@@ -69,6 +69,7 @@ def set_store_atomic_config(atomic_type: AtomicDtype, atomic_op: AtomicOp) -> No
         )
     registers.atomic_operation = "add"
     registers.atomic_type = _BY_CONFIG[AtomicDtype(atomic_type)]
+    registers.changed("atomic")
 
 
 def get_store_atomic_config() -> tuple[int, int]:
@@ -96,6 +97,7 @@ def _set(name: str, dtype: DType, operation: str | None) -> None:
     if operation is not None:
         registers.atomic_operation = operation
     registers.atomic_type = dtype
+    registers.changed("atomic")
 
 
 def as_atomic(call: Call, operation: str, dtype: DType) -> Call:

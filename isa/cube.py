@@ -123,7 +123,9 @@ def mmad(
 
 def set_hf32_mode(hf32_mode: bool) -> None:
     """Let mmad round float32 operands to HF32 first (twice the rate, 11 mantissa bits), or not."""
-    cube_stream("set_hf32_mode").registers.hf32 = truth("set_hf32_mode", "hf32_mode", hf32_mode)
+    registers = cube_stream("set_hf32_mode").registers
+    registers.hf32 = truth("set_hf32_mode", "hf32_mode", hf32_mode)
+    registers.changed("hf32")
 
 
 def set_hf32_trans_mode(trans_mode: bool) -> None:

@@ -31,11 +31,13 @@ class Registers:
     """Special registers of one core that instructions read. Values travel with the instruction at issue."""
 
     __slots__ = (
-        "atomic_operation", "atomic_type", "counter_mode", "deq_scale", "hf32", "hf32_toward_zero", "load_boundary",
-        "load_padding", "load_repeat", "mask_high", "mask_low", "pad_value", "quant_scalar", "saturate", "vector",
+        "atomic_operation", "atomic_type", "counter_mode", "deq_scale", "hf32", "hf32_toward_zero", "listener",
+        "load_boundary", "load_padding", "load_repeat", "mask_high", "mask_low", "pad_value", "quant_scalar",
+        "saturate", "vector",
     )  # fmt: skip
 
     def __init__(self) -> None:
+        self.listener: Callable[[str], None] | None = None  # hears of what a kernel sets itself
         self.saturate = False  # conversions to 16-bit floats have no infinities; no TPipe resets it
         self.reset()
 
@@ -55,6 +57,11 @@ class Registers:
         self.atomic_operation = "add"  # of stores into GM; see isa.atomic
         self.atomic_type: Any = None  # None: stores are plain
         self.vector = np.zeros(64, np.uint8)  # what pipe V itself writes: see isa.vector.special
+
+    def changed(self, what: str) -> None:
+        """Say that the kernel has set a register: "atomic", "mask", "mode" or "hf32"."""
+        if self.listener is not None:
+            self.listener(what)
 
     def key(self) -> tuple[int, int, bool]:
         """Return what an instruction that reads the mask depends on."""

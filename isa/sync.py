@@ -122,6 +122,7 @@ def set_vector_mask(
         low = check_integer(name, "mask_low", mask_low, 0, ALL_LANES)
         registers.mask_high = check_integer(name, "mask_high", mask_high, 0, ALL_LANES)
         registers.mask_low = low
+        registers.changed("mask")
         return
     if (mask_high is None) == (length is None):
         fault(
@@ -143,11 +144,14 @@ def set_vector_mask(
         registers.mask_low, registers.mask_high = bits & ALL_LANES, bits >> 64
     else:
         registers.mask_low, registers.mask_high = length, 0
+    registers.changed("mask")
 
 
 def set_mask_count() -> None:
     """Read the mask register as an element count from here on."""
-    _stream("set_mask_count").registers.counter_mode = True
+    registers = _stream("set_mask_count").registers
+    registers.counter_mode = True
+    registers.changed("mode")
 
 
 def set_mask_norm() -> None:
