@@ -118,3 +118,19 @@ def test_the_convolution_is_right_and_silent() -> None:
             expected += part @ weights.T
     assert np.array_equal(y, expected.reshape(y.shape))
     assert not run.findings
+
+
+@pytest.mark.parametrize(("dtype", "keep"), [(np.float32, 1000), (np.float16, 1008)])
+def test_the_best_of_each_row_are_right_and_silent(dtype: Any, keep: int) -> None:
+    module = load_family("pto_topk")
+    x = np.full((5, module.PITCH), np.nan, dtype)
+    generator = np.random.default_rng(3)
+    x[:, :1024] = np.stack([generator.permutation(1024) for _ in range(5)]) - 500
+    values, indices = np.zeros((5, keep), dtype), np.zeros((5, keep), np.uint32)
+    kernel = partial(module.top_k, shape=(5, 1024), keep=keep)
+    places = np.arange(1024, dtype=np.uint32)
+    run = sim.launch(kernel, x, places, values, indices, cores=2)
+    order = np.argsort(-x[:, :1024].astype(np.float32), axis=1)[:, :keep]
+    assert np.array_equal(indices, order)
+    assert np.array_equal(values, np.take_along_axis(x, order, axis=1))
+    assert not run.findings
