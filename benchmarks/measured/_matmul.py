@@ -25,12 +25,6 @@ BLOCK = 32  # bytes
 DONE = 3  # unit flag of the last product of a block and of its store
 CHECK = 2  # unit flag of the products before
 
-GUIDE = {"l2": "warm"}
-"""State of L2 at the launch in the cases of the vendor's tuning guide.
-
-The one case that tells loaded 63 MB at 2.4 TB/s on a chip whose HBM gives 0.76 (gm_unitflag): they were in L2.
-"""
-
 
 @dataclass
 class Use:

@@ -9,21 +9,26 @@ import numpy as np
 from ascend_sim import asc
 from ascend_sim.accuracy import Record, time_launch, times
 
-from ._matmul import GUIDE, multiply
+from ._kit import window
+from ._matmul import multiply
 from ._tiles import Plan, grid
 
 FIELDS = 50
 """Numbers of 4 bytes in the tiling of a matrix product."""
 
 
+def read_tiling(tiling):
+    """Bring the numbers of the tiling to the scalar unit, one by one."""
+    numbers = window(tiling)
+    for field in range(FIELDS):
+        numbers.get_value(field)
+
+
 def prepared(a, b, c, tiling, plan: Plan, tiles, run_time: bool):
     """Make a pipe object, read the tiling where it is not known, and multiply."""
     asc.TPipe()
     if run_time:
-        numbers = asc.GlobalTensor()
-        numbers.set_global_buffer(tiling)
-        for field in range(FIELDS):
-            numbers.get_value(field)
+        read_tiling(tiling)
     multiply(a, b, c, plan, tiles)
 
 
@@ -43,6 +48,6 @@ def simulate(record: Record) -> dict:
     )
     tiling = np.ones(FIELDS, np.int32)
     run = time_launch(
-        kernel, a, b, c, tiling, record=record, cores=record.cores, kernel_type="AIC_ONLY", **GUIDE
+        kernel, a, b, c, tiling, record=record, cores=record.cores, kernel_type="AIC_ONLY"
     )
     return times(run)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, run_part
+from ._matmul import run_part
 from ._tiles import Plan, grid
 
 
@@ -19,4 +19,4 @@ def simulate(record: Record) -> dict:
         stored_b="KN",
     )
     tiles = grid(plan, tuple(params["core_grid"]), stagger=params["k_order"] == "stagger")
-    return run_part(record, plan, tiles, np.float16, np.float32, **GUIDE)
+    return run_part(record, plan, tiles, np.float16, np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, run_part
+from ._matmul import run_part
 from ._tiles import Plan, grid
 
 
@@ -21,6 +21,7 @@ def simulate(record: Record) -> dict:
         tuple(params["base_mnk"]),
         (step_a, step_b) if large else (1, 1),
         (depth[0] // step_a, depth[1] // step_b) if large else (2, 2),
+        unit_flag=not large,  # each template's default
         stored_b="KN",
     )
-    return run_part(record, plan, grid(plan, (1, record.cores)), np.float16, np.float32, **GUIDE)
+    return run_part(record, plan, grid(plan, (1, record.cores)), np.float16, np.float32)

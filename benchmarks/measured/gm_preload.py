@@ -6,7 +6,7 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, run_part
+from ._matmul import run_part
 from ._tiles import Plan, grid
 
 
@@ -21,4 +21,4 @@ def simulate(record: Record) -> dict:
         ahead=1 if params["preload"] else 0,
         stored_b="KN",
     )
-    return run_part(record, plan, grid(plan, (1, record.cores)), np.float16, np.float32, **GUIDE)
+    return run_part(record, plan, grid(plan, (1, record.cores)), np.float16, np.float32)

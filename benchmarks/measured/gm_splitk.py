@@ -6,7 +6,7 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, run_part
+from ._matmul import run_part
 from ._tiles import Plan, Tile
 
 
@@ -16,4 +16,4 @@ def simulate(record: Record) -> dict:
     part = k // cores
     plan = Plan((m, n, k), (m, n, 512), (2, 2), stored_b="KN", atomic=cores > 1)
     tiles = [[Tile(0, 0, m, n, core * part, part)] for core in range(cores)]
-    return run_part(record, plan, tiles, np.float16, np.float32, **GUIDE)
+    return run_part(record, plan, tiles, np.float16, np.float32)

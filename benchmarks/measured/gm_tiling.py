@@ -6,7 +6,7 @@ import numpy as np
 
 from ascend_sim.accuracy import Record
 
-from ._matmul import GUIDE, run_part
+from ._matmul import run_part
 from ._tiles import Plan, grid
 
 GRIDS = {4: (2, 2), 20: (4, 5)}
@@ -19,6 +19,7 @@ def simulate(record: Record) -> dict:
     size = record.shape["M"], record.shape["N"], record.shape["K"]
     base = tuple(params["base_mnk"])
     step = (4, 4) if params["template"] == "MDL" else (1, 1)
-    plan = Plan(size, base, step, stored_b="KN")
+    norm = params["template"] == "norm"  # its default is the unit flag, that of MDL is not
+    plan = Plan(size, base, step, unit_flag=norm, stored_b="KN")
     tiles = grid(plan, GRIDS[record.cores])
-    return run_part(record, plan, tiles, np.float16, np.float32, PARTS[base[0]], **GUIDE)
+    return run_part(record, plan, tiles, np.float16, np.float32, PARTS[base[0]])

@@ -9,6 +9,8 @@ from ascend_sim.accuracy import Record
 from ._matmul import run_part
 from ._tiles import Plan, grid
 
+# With the norm template and no depth given L1 holds one base block of each operand: in all four of its records MTE1
+# and MTE2 add up to the whole time. Its default is the unit flag, that of MDL is not.
 STEP = {"norm": (1, 1), "MDL": (2, 2)}
 """Base blocks in a packet where the record does not say: a depth of 4 is two packets of two."""
 TILES = {1: 4, 24: 6}
@@ -21,7 +23,14 @@ def simulate(record: Record) -> dict:
     step = STEP[params["template"]]
     if "stepKa" in params:
         step = params["stepKa"], params["depthB1"] // 2
-    plan = Plan(size, tuple(params["base_mnk"]), step, unit_flag=bool(params.get("unit_flag")))
+    norm = params["template"] == "norm"
+    plan = Plan(
+        size,
+        tuple(params["base_mnk"]),
+        step,
+        slots=(1, 1) if norm else (2, 2),
+        unit_flag=norm or bool(params.get("unit_flag")),
+    )
     parts = 2 if "l2_split" in params else 1
     tiles = grid(plan, tuple(params["core_grid"]), single=params.get("single_core_mn"), parts=parts)
     return run_part(record, plan, tiles, np.float16, np.float16, TILES[record.cores])

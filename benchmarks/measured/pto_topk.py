@@ -1,4 +1,4 @@
-"""The largest numbers of each row with their places: sorts of 32, merges of four lists at a time, halves picked apart."""
+"""The largest numbers of each row with their places: sorts of 32, merges of four lists, halves picked apart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ WAYS = 4
 RECORD = 8
 """Bytes of a record: a number and its place."""
 TYPES = {"float16": np.float16, "float32": np.float32}
-PERCENT = {"vec_pct": "vec_us", "scalar_pct": "scalar_us", "mte2_pct": "mte2_us", "mte3_pct": "mte3_us"}
+PERCENT = {
+    "vec_pct": "vec_us",
+    "scalar_pct": "scalar_us",
+    "mte2_pct": "mte2_us",
+    "mte3_pct": "mte3_us",
+}
 FIRST, SECOND = 1, 2  # patterns of gather_mask: of two elements the first, the second
 
 
@@ -75,7 +80,9 @@ class TopK:
                 continue
             part, at = source[start * unit :], target[start * unit :]
             if lists == 1:
-                asc.adds(at.reinterpret_cast(asc.int32), part.reinterpret_cast(asc.int32), 0, 2 * length)
+                asc.adds(
+                    at.reinterpret_cast(asc.int32), part.reinterpret_cast(asc.int32), 0, 2 * length
+                )
             else:
                 parts = [part[min(i, lists - 1) * unit :] for i in range(WAYS)]
                 lengths = [length if i < lists else 0 for i in range(WAYS)]
@@ -119,7 +126,7 @@ def simulate(record: Record) -> dict:
     x, places = np.zeros((rows, PITCH), dtype), np.zeros(columns, np.uint32)
     values, indices = np.zeros((rows, keep), dtype), np.zeros((rows, keep), np.uint32)
     kernel = partial(top_k, shape=(rows, columns), keep=keep)
-    result = times(time_launch(kernel, x, places, values, indices, record=record, cores=record.cores))
-    return result | {
-        name: 100 * result[time] / result["task_us"] for name, time in PERCENT.items()
-    }
+    result = times(
+        time_launch(kernel, x, places, values, indices, record=record, cores=record.cores)
+    )
+    return result | {name: 100 * result[time] / result["task_us"] for name, time in PERCENT.items()}

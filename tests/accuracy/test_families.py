@@ -134,3 +134,18 @@ def test_the_best_of_each_row_are_right_and_silent(dtype: Any, keep: int) -> Non
     assert np.array_equal(indices, order)
     assert np.array_equal(values, np.take_along_axis(x, order, axis=1))
     assert not run.findings
+
+
+def test_rows_turned_by_vector_cores_are_right_and_silent() -> None:
+    """The vector cores' fractals make the same product as rows that start anywhere."""
+    module, tiles = load_family("gm_aivnz"), kit("_tiles")
+    m, n, k = 128, 1039, 256
+    plan = tiles.Plan((m, n, k), module.BASE, module.STEP, stored_b="NZ")
+    generator = np.random.default_rng(9)
+    a, b = (generator.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.float32)
+    workspace = np.zeros((-(-n // 16), k, 16), np.float16)
+    kernel = partial(module.turned, plan=plan, tiles=tiles.cyclic(plan, 2))
+    run = sim.launch(kernel, a, b, c, workspace, cores=2, kernel_type="MIX_AIC_1_2")
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    assert not run.findings
