@@ -35,9 +35,9 @@ from isa.cube_forms import (
 from isa.cube_params import MmadParams
 from isa.faults import fault
 from isa.fixpipe import unit_flag_of
+from isa.half import widen
 from isa.instruction import Call, Instruction, register
 from isa.layout import FRACTAL_BYTES, FRACTAL_ROWS, c0_size
-from isa.numerics import widen
 from isa.tensor import LocalTensor
 from isa.types import (
     BLOCK_BYTES,

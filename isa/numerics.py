@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isa import half
+from isa.half import has_fast_conversions, widen
 from isa.types import DType, RoundMode, bfloat16, float16, float32
 
 if TYPE_CHECKING:
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
 Array = Any
 
 MANY = 2500
-"""From about so many elements on, table look-ups and float32 are faster than numpy's own float16."""
+"""From about so many elements on, table look-ups are faster than numpy's own float16."""
+_SOME = 400 if has_fast_conversions() else MANY
+"""From about so many elements on, float32 between two conversions is faster than numpy's own float16."""
 
 _HALVES = np.arange(65536, dtype=np.uint16).view(np.float16)
-_WIDE16: NDArray[np.float32] = _HALVES.astype(np.float32)
-"""float32 value of every float16 bit pattern: the table look-up is faster than numpy's cast."""
 
 
 def is_number(value: object) -> bool:
@@ -49,26 +51,17 @@ def round_scalar(value: float, dtype: DType) -> Any:
         return np.array(wide).astype(dtype.numpy)[()]
 
 
-def widen(values: Array) -> Array:
-    """Return float16 or bfloat16 values as float32, exactly; other types unchanged."""
-    if values.dtype == np.float16:
-        return np.take(_WIDE16, values.view(np.uint16), mode="clip")
-    if values.dtype == bfloat16.numpy:
-        return values.astype(np.float32)
-    return values
-
-
 def once_rounded(function: Callable[..., Array], *values: Array) -> Array:
     """Return a sum, difference, product, quotient or root in the operands' type, rounded once.
 
     float32's 24 bits are enough for float16's 11 that rounding twice gives what rounding once does.
     """
-    if values[0].dtype != np.float16 or values[0].size < MANY:
+    if values[0].dtype != np.float16 or values[0].size < _SOME:
         return function(*values)
     wide = function(*[widen(value) for value in values])
-    if np.isnan(wide).any():
+    if np.isnan(wide.max()):
         return function(*values)  # which of two NaN stays is numpy's choice
-    return wide.astype(np.float16)
+    return half.narrow(wide, float16)
 
 
 def through_float64(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -194,7 +187,7 @@ def narrow(values: Array, dtype: DType, mode: RoundMode) -> Array:
     NONE and RINT are nearest even. ODD truncates and sets the last bit where that was inexact.
     """
     if mode in (RoundMode.CAST_NONE, RoundMode.CAST_RINT):
-        return values.astype(dtype.numpy)
+        return half.narrow(values, dtype)
     exact = values.astype(np.float64)
     truncated = _narrow_toward_zero(exact, dtype)
     bits = truncated.view(np.uint16)
@@ -251,7 +244,8 @@ def cast(values: Array, target: DType, mode: RoundMode) -> Array:
     if target is float32:
         if source == np.float32:
             return round_to_integral(values.astype(np.float64), mode).astype(np.float32)
-        return widen(values).copy()
+        wide = widen(values)
+        return values.astype(np.float32) if wide.size and np.isnan(wide.max()) else wide
     return narrow(widen(values), target, mode)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from isa import numerics
-from isa.numerics import by_table, fused_multiply_add, once_rounded, through_float64, widen
+from isa.half import widen
+from isa.numerics import by_table, fused_multiply_add, once_rounded, through_float64
 from isa.numerics import relu as relu_of
 from isa.types import float16, float32, int16, int32, uint16, uint32
 from isa.vector.checks import check_shift

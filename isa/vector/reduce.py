@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isa import numerics
+from isa import half
 from isa.faults import fault
 from isa.instruction import Call, Instruction, register
 from isa.tensor import LocalTensor
@@ -153,7 +153,7 @@ def _send_sum(
 
 def _extreme(rows: Array, active: Array, sign: int) -> tuple[Array, Array]:
     """Return value and lane of the extreme of each row: the largest for sign 1, the smallest for -1."""
-    wide = numerics.widen(rows)
+    wide = half.widen(rows)
     if not active.all():
         wide = np.where(active, wide, np.float32(-np.inf * sign))
     # numpy finds the first NaN, else the first of equal ones, -0 being equal to 0.
