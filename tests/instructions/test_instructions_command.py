@@ -35,7 +35,7 @@ def test_a_page(command: Command) -> None:
         "Types     int16, float16, int32, float32",
         "Price on toy, in cycles",
         "vector_costs.add.any  10 + 1 a repeat  L  round number for tests",
-        "ALIGNMENT misaligned-operand: add: dst UB[514:768] starts at UB byte 514, which is 2 past a",
+        "ALIGNMENT misaligned-operand: add: dst UB[514:768] (c[1:]) starts at UB byte 514, which is 2",
         "ILLEGAL_PARAM repeat-times-limit: add: repeat_times is 256, allowed is 0 to 255",
         "asc.add(c, a, b, 128)",
         "assert np.array_equal(z, x + y)",
