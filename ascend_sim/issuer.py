@@ -181,9 +181,9 @@ class Issuer:
 
     # ---- errors and names -------------------------------------------------------------------
 
-    def variables(self) -> Variables:
-        """Return what the kernel's running functions call their tensors."""
-        return Variables(_getframe(1), self.root, self.session.is_library)
+    def variables(self, *, outermost: bool = False) -> Variables:
+        """Return what the kernel's running functions call their tensors; see `Variables`."""
+        return Variables(_getframe(1), self.root, self.session.is_library, outermost=outermost)
 
     def capacity(self, space: Space) -> int:
         """Return the size of a memory of this core in bytes; 0 where it has none."""

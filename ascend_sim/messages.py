@@ -47,7 +47,7 @@ def where(access: Access, names: Variables | None = None) -> str:
     )  # a static tensor is called by its place
     name = access.name if named else ""
     if not named and names is not None:
-        name = names.at(access.space, access.low, access.high, access.name)
+        name = names.of(access)
     return f"{place} ({name})" if name else place
 
 

@@ -15,15 +15,26 @@ from isa.types import BLOCK_BYTES, Space
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
+    from isa.access import Access
+    from isa.types import DType
+
 _MANY = 64
 """Entries of a list that are looked at."""
 
 
 class Variables:
-    """The local tensors that the functions of a kernel have names for, the innermost function's first."""
+    """The local tensors that the functions of a kernel have names for, the innermost function's first.
+
+    With `outermost` those of the function that called the others come first.
+    """
 
     def __init__(
-        self, frame: FrameType | None, root: CodeType, is_library: Callable[[str], bool]
+        self,
+        frame: FrameType | None,
+        root: CodeType,
+        is_library: Callable[[str], bool],
+        *,
+        outermost: bool = False,
     ) -> None:
         self._tensors: list[tuple[str, LocalTensor]] = []
         while frame is not None and frame.f_code is not root:
@@ -33,20 +44,32 @@ class Variables:
                         found for found in _named(name, value) if found[1].owner is None
                     ]
             frame = frame.f_back
+        if outermost:
+            self._tensors.reverse()
 
-    def at(self, space: Space, low: int, high: int, place: str = "") -> str:
+    def of(self, access: Access) -> str:
+        """Return the variable that holds what an access touches; see `at`."""
+        return self.at(access.space, access.low, access.high, access.name, access.dtype)
+
+    def at(
+        self, space: Space, low: int, high: int, place: str = "", dtype: DType | None = None
+    ) -> str:
         """Return the variable that holds some bytes: the one called `place`, else the smallest around them, or "".
 
-        Bytes behind a variable's start are an index of it: "x[16:]".
+        Of several that are called so it is one of the element type. Bytes behind a variable's start are an index of
+        it: "x[16:]".
         """
+        called = [(tensor, name) for name, tensor in self._tensors if tensor.name == place]
+        for tensor, name in called:
+            if dtype is None or tensor.dtype is dtype:
+                return name
+        if called:
+            return called[0][1]
         around = [
             (tensor.length, name, tensor)
             for name, tensor in self._tensors
             if tensor.space is space and tensor.addr <= low and high <= tensor.addr + tensor.length
         ]
-        for name, tensor in self._tensors:
-            if tensor.name == place:
-                return name
         if not around:
             return ""
         _, name, tensor = min(around, key=lambda one: one[0])
@@ -64,7 +87,7 @@ class Variables:
 
     def tell(self, message: str, place: str, byte_range: tuple[int, int] | None, code: str) -> str:
         """Return a message about the tensor called `place` with the variable's name, and with what is near."""
-        space, start, end = _parse(place)
+        space, start, end = place_of(place)
         if space is None:
             return message
         name = self.at(space, start, end, place)
@@ -112,7 +135,7 @@ def _named(name: str, value: Any) -> Iterator[tuple[str, LocalTensor]]:
                     yield f"{name}.{key}", entry
 
 
-def _parse(place: str) -> tuple[Space | None, int, int]:
+def place_of(place: str) -> tuple[Space | None, int, int]:
     """Return memory and bytes of a name such as "UB[0:256]"; no memory where it is another name."""
     head, _, rest = place.partition("[")
     low, _, high = rest.rstrip("]").partition(":")

@@ -26,6 +26,7 @@ from ascend_sim.leftovers import Settings
 from ascend_sim.placement import KernelType, task_ratio
 from ascend_sim.scalar_call import ScalarCall
 from ascend_sim.scalar_items import ScalarItems
+from ascend_sim.shared_bytes import Statics
 from ascend_sim.trace import Cause, Item, Kind, Step
 from isa.atomic import as_atomic
 from isa.stream import current
@@ -70,6 +71,7 @@ class Program(FlagItems, ScalarItems):
         self.libraries: dict[str, Any] = {}  # what the high-level part keeps on this core
         self.closing: list[Callable[[], None]] = []  # what it does when the function has returned
         self.settings = Settings(self)
+        self.statics = Statics(self)
         self.registers.listener = self.settings.changed
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
@@ -143,6 +145,8 @@ class Program(FlagItems, ScalarItems):
     def on_end(self, core: Core, time: int) -> None:
         """Tell the session that the block is over."""
         self._check_registers()
+        if self.order is not None:
+            self.statics.look_over(core.log)
         self.session.block_done(self, core, time)
 
     # ---- instructions -----------------------------------------------------------------------
@@ -204,6 +208,8 @@ class Program(FlagItems, ScalarItems):
             step.owners = tuple(
                 access.owner.serial for access in accesses if access.owner is not None
             )
+            if len(step.owners) < len(accesses) and self.order is not None:
+                self.statics.note(accesses)
             buffer = call.writes[0].buffer
             if buffer is not None:
                 self.session.written_buffers.add(buffer.index)

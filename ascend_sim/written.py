@@ -234,7 +234,7 @@ class Written:
                         break
                 order = self._program.order
                 names = order.variables() if order is not None else None
-                name = names.at(access.space, access.low, access.high, access.name) if names else ""
+                name = names.of(access) if names else ""
                 called = f"{access.name} ({name})" if name and access.owner is None else access.name
                 self._session.report(
                     "UNINIT",
