@@ -15,6 +15,7 @@ from ascend_sim.agenda import PROGRAM, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.data_cache import DataCache
+from ascend_sim.deeds import Deeds
 from ascend_sim.mailbox import MAIL_KEY, Mailbox
 from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.soft_flags import SOFT
@@ -107,6 +108,7 @@ class Core:
             space: chip.memories[space.name].bytes for space in _SPACES_OF[self.kind]
         }
         self.memories = Memories(self.memory_sizes)
+        self.deeds = Deeds(agenda)
         self.set_cycles = whole(chip.sync.set)
         self.visible = whole(chip.sync.visible)
         self.write_latency = whole(chip.gm.latency_l2_write)
@@ -398,6 +400,7 @@ class Core:
         """Perform a scalar access at its simulated time and let the program go on."""
         call = item.call
         self.waiting_value = False
+        self.deeds.catch_up(call.phase, self.scalar_rank)
         value = call.action(self)
         if call.wanted and self.program is not None:
             self.items.popleft()

@@ -27,6 +27,7 @@ _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT
 
 
 _BYPASS = CacheMode.CACHE_MODE_DISABLE
+_MTE2 = Pipe.MTE2
 
 
 class Flag:
@@ -198,7 +199,7 @@ class ComputePipe(PipeQueue):
         if cost.conflict:
             item.spent = Conflicts(cost.lead, cost.conflict)
         if self.core.numerics and item.call.writes:
-            self.core.agenda.at(
+            self.core.deeds.add(
                 self._reading(item, start), READ, self.rank + item.index, self._read, item
             )
 
@@ -207,16 +208,17 @@ class ComputePipe(PipeQueue):
         return start
 
     def _read(self, item: Item) -> None:
-        call = item.call
-        program = self.core.program
+        core, call = self.core, item.call
+        program = core.program
         assert program is not None
         try:
-            result = call.start(self.core.memories)
+            result = call.start(core.memories)
         except IsaFault as fault:
+            core.agenda.now = item.start
             program.fault_at(fault, item.site)
         if call.undefined_for is not None and program.session.checks != "off":
             program.look_at_inputs(item)
-        self.core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
+        core.deeds.add(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
 
     def _write(self, done: tuple[Any, Any]) -> None:
         call, result = done
@@ -246,7 +248,7 @@ class MatrixPipe(ComputePipe):
         inside = core.inside
         result = call.start(inside if core.fractals_follow(call) else core.memories)
         call.retire(inside, result)
-        core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
+        core.deeds.add(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
 
 
 class Route:
@@ -322,7 +324,7 @@ class MovePipe(PipeQueue):
     def _read_locally(self, item: Item) -> None:
         self._read(item)
         end = max(item.end, item.start + 1)
-        self.core.agenda.at(end, RETIRE, self.rank + item.index, self._write, item)
+        self.core.deeds.add(end, RETIRE, self.rank + item.index, self._write, item)
 
     def _request(self, item: Item) -> None:
         core = self.core
@@ -339,6 +341,8 @@ class MovePipe(PipeQueue):
     def _read(self, item: Item) -> None:
         """Read the operands. With unit flags those out of L0C are taken unit by unit, each when it is there."""
         core, call = self.core, item.call
+        if self.pipe is not _MTE2:
+            core.deeds.catch_up(READ, self.rank + item.index)
         self._results[item] = call.start(core.inside if call.unit_flag else core.memories)
 
     def done(self, item: Item) -> None:
@@ -354,7 +358,11 @@ class MovePipe(PipeQueue):
         item.end = end
         self.drain()
         if core.numerics:
-            core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, item)
+            if self.port.write:  # what comes into GM is everybody's concern
+                core.agenda.at(item.end, RETIRE, self.rank + item.index, self._write, item)
+            else:
+                core.deeds.add(item.end, RETIRE, self.rank + item.index, self._write, item)
+                core.deeds.thin_out()
         core.pump()
 
     def _write(self, item: Item) -> None:

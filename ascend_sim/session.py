@@ -124,6 +124,8 @@ class Session(Findings):
         )
         with np.errstate(all="ignore"):
             self.agenda.run()
+            for core in self.cores:
+                core.deeds.finish()
         if self._done < self.blocks:
             self._deadlock()
         self._check_counters()

@@ -1,0 +1,54 @@
+"""What one core's units do to its own memories, put off until somebody can tell the difference.
+
+Reads and writes of on-chip memory are due at cycles like everything else, but nobody outside the core sees them.
+So they do not go through the clock: they are kept in order here and done in one go when a store takes bytes away,
+the scalar unit looks, or the block ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from ascend_sim.agenda import Agenda
+
+_PHASE = 1 << 62  # above all ranks
+MANY = 256
+"""Deeds that may wait: results of loads take memory while they do."""
+
+
+class Deeds:
+    """Deeds of one core by cycle, phase and rank, as in `Agenda`."""
+
+    __slots__ = ("_agenda", "_due")
+
+    def __init__(self, agenda: Agenda) -> None:
+        self._agenda = agenda
+        self._due: list[tuple[int, int, Callable[[Any], None], Any]] = []
+
+    def add(
+        self, time: int, phase: int, rank: int, action: Callable[[Any], None], what: Any
+    ) -> None:
+        """Do `action(what)` at a cycle that is not in the past."""
+        heappush(self._due, (time, phase * _PHASE + rank, action, what))
+
+    def catch_up(self, phase: int, rank: int) -> None:
+        """Do all that comes before a phase and rank of the present cycle."""
+        self._do((self._agenda.now, phase * _PHASE + rank))
+
+    def thin_out(self) -> None:
+        """Do what is over, if much is waiting."""
+        if len(self._due) > MANY:
+            self._do((self._agenda.now, 0))
+
+    def finish(self) -> None:
+        """Do all that is known of."""
+        while self._due:
+            self._do((self._due[0][0] + 1, 0))
+
+    def _do(self, limit: tuple[int, int]) -> None:
+        due = self._due
+        while due and due[0] < limit:
+            _, _, action, what = heappop(due)
+            action(what)
