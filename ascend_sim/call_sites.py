@@ -12,13 +12,27 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, TracebackType
 
 
+class Spot:
+    """A function of a kernel, called in one way: `below` it those that it calls, `sites` its own call sites.
+
+    Functions by code and the caller's instruction, sites by instruction; both as their offsets. A code goes by its id:
+    a hash would go over all its constants.
+    """
+
+    __slots__ = ("below", "sites")
+
+    def __init__(self) -> None:
+        self.below: dict[tuple[int, int], Spot] = {}
+        self.sites: dict[int, int] = {}
+
+
 class CallSites:
     """Call sites of a launch. Frames of `library` are the simulator's own and passed over."""
 
     def __init__(self, sites: list[Site], library: tuple[Path, ...]) -> None:
         self.sites = sites
         self.sites.append(Site(()))
-        self.places: dict[tuple[int, ...], dict[int, int]] = {}  # by the chain of callers
+        self.spots = Spot()  # below it the outermost functions of kernels
         self.library_code: dict[int, CodeType] = {}
         self._codes: list[CodeType] = []  # kept, so that no id is used again
         self._site_index: dict[Site, int] = {self.sites[0]: 0}

@@ -21,6 +21,7 @@ from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.soft_flags import SOFT
 from ascend_sim.trace import PIPES, Cause, CoreLog, Item, Kind, Stall, Step
 from ascend_sim.unit_flags import UnitFlags, UnitMap
+from isa.memories import Memories
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ _SPACES_OF = {
 }
 
 
-class Memories(dict[Space, "NDArray[np.uint8]"]):
+class OwnMemories(Memories):
     """The bytes of some memories, poisoned; made when somebody first asks. Those without a size are `others`' own."""
 
     def __init__(self, sizes: dict[Space, int], others: Memories | None = None) -> None:
+        super().__init__()
         self._sizes = sizes
         self._others = others
 
@@ -107,7 +109,7 @@ class Core:
         self.memory_sizes = {
             space: chip.memories[space.name].bytes for space in _SPACES_OF[self.kind]
         }
-        self.memories = Memories(self.memory_sizes)
+        self.memories = OwnMemories(self.memory_sizes)
         self.deeds = Deeds(agenda)
         self.set_cycles = whole(chip.sync.set)
         self.visible = whole(chip.sync.visible)
@@ -137,7 +139,7 @@ class Core:
                 self.pipes[pipe] = maker(self, pipe, depth, pipe_rank)
         self.enough_cells = chip.cube.dependency_window * FRACTAL_CELLS
         self.unit_flags: UnitFlags | None = None
-        self.inside = Memories(  # as pipe M knows the memories: all its sums added
+        self.inside = OwnMemories(  # as pipe M knows the memories: all its sums added
             {Space.L0C: self.memory_sizes.get(Space.L0C, 0)}, self.memories
         )
         if self.kind is CoreKind.AIC:

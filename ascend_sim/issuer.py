@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 from ascend_sim import errors
+from ascend_sim.call_sites import Spot
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.naming import Variables
 from ascend_sim.trace import Item, Kind, Step
@@ -72,6 +73,7 @@ class Issuer:
         self._steps = session.steps_of(core.kind, 0)
         self._frame: FrameType | None = None  # the kernel's function that issued last
         self._places: dict[int, int] = {}  # its call sites by instruction offset
+        self._trail: list[tuple[FrameType, Spot]] = []  # it and its callers, outermost first
         self._borrowed_site: int | None = None
         self._watch: Callable[[Item], None] | None = None  # sees all items
         self._items = core.items
@@ -112,15 +114,7 @@ class Issuer:
             frame = frame.f_back
         if frame is None or frame.f_code is self.root:
             return 0
-        chain: list[int] = [
-            id(frame.f_code)
-        ]  # ids: a code object's hash goes over all its constants
-        caller = frame.f_back
-        while caller is not None and (code := caller.f_code) is not self.root:
-            if id(code) not in library:
-                chain += (id(code), caller.f_lasti)
-            caller = caller.f_back
-        places = session.places.setdefault(tuple(chain), {})
+        places = self._spot(frame).sites
         index = places.get(frame.f_lasti)
         if index is None:
             index = session.new_site(frame, self.root)
@@ -129,6 +123,24 @@ class Issuer:
             places[frame.f_lasti] = index
         self._frame, self._places = frame, places
         return index
+
+    def _spot(self, frame: FrameType | None) -> Spot:
+        """Return how a function was called: known as far up as its callers are those of the last time."""
+        if frame is None or frame.f_code is self.root:
+            return self.session.spots
+        trail = self._trail
+        for place in range(len(trail) - 1, -1, -1):
+            if trail[place][0] is frame:
+                del trail[place + 1 :]
+                return trail[place][1]
+        caller = frame.f_back
+        below = self._spot(caller).below
+        key = (id(frame.f_code), -1 if caller is None else caller.f_lasti)
+        spot = below.get(key)
+        if spot is None:
+            spot = below[key] = Spot()
+        trail.append((frame, spot))
+        return spot
 
     # ---- items ------------------------------------------------------------------------------
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isa.access import Access
-
-Memories = dict[Space, "NDArray[np.uint8]"]
+    from isa.memories import Memories
 
 COMBINE = {"add": np.add, "max": np.maximum, "min": np.minimum}
 """What an atomic store does with what stands in GM and what arrives."""
@@ -139,24 +138,14 @@ class Call:
         """Read the sources and return what `retire` will write (nothing of it aliases a memory)."""
         if not self.writes:
             return None
-        return self.meaning(
-            *[
-                access.view(
-                    access.buffer.data if access.buffer is not None else memories[access.space]
-                )
-                for access in self.reads
-            ]
-        )
+        return self.meaning(*map(memories.view, self.reads))
 
     def undefined_inputs(self, memories: Memories) -> list[Any]:
         """Return the values, of lanes that take part, for which the hardware's result is not specified."""
         outside = self.undefined_for
         if outside is None:
             return []
-        sources = [
-            access.view(access.buffer.data if access.buffer is not None else memories[access.space])
-            for access in self.reads
-        ]
+        sources = [memories.view(access) for access in self.reads]
         found = outside(*sources)
         lanes = self.writes[0].lanes
         if lanes is not None:
@@ -168,10 +157,8 @@ class Call:
         if not self.writes:
             return
         access = self.writes[0]
-        view = access.view(
-            access.buffer.data if access.buffer is not None else memories[access.space]
-        )
-        if np.ndim(result) and result.shape != view.shape:
+        view = memories.view(access)
+        if isinstance(result, np.ndarray) and result.ndim and result.shape != view.shape:
             result = result.reshape(view.shape)
         if self.atomic is not None:
             result = COMBINE[self.atomic](view, result)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from isa.memories import Memories
 from isa.types import CoreKind, HardEvent, Pipe, Space
 
 if TYPE_CHECKING:
@@ -153,7 +154,9 @@ class EagerStream:
         self.calls: dict[Any, Call] = {}
         self.registers = Registers()
         self.core_kind = core_kind
-        self.memories = {space: np.full(size, 0xFF, np.uint8) for space, size in sizes.items()}
+        self.memories = Memories(
+            {space: np.full(size, 0xFF, np.uint8) for space, size in sizes.items()}
+        )
         self.issued: list[Call] = []
 
     def __enter__(self) -> EagerStream:
