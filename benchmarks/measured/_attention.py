@@ -7,6 +7,7 @@ The stages hand blocks over through rings in GM. `ahead` tiles of scores and wei
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +32,7 @@ from ._kit import (
     then_barrier,
     window,
 )
+from ._tiles import round_up
 
 ROWS = 128
 """Queries of a cube core, and keys of one product."""
@@ -114,22 +116,26 @@ class Cube:
         place = [local(i * size * 2, size, q.dtype, POSITIONS.A1) for i in range(7)]
         self.query = place[0]
         self.packets = {SCORES: place[1:3], WEIGHTS: place[3:5], VALUES: place[5:7]}
-        self.left = [local(i * 32768, 16384, q.dtype, POSITIONS.A2) for i in range(2)]
-        self.right = [local(i * 32768, 16384, q.dtype, POSITIONS.B2) for i in range(2)]
-        self.sums = [local(i * 65536, 16384, asc.float32, POSITIONS.CO1) for i in range(2)]
+        self.buffers = 2 if shape.depth <= ROWS else 1
+        wide = 2 // self.buffers * 16384
+        self.left = [local(i * 32768, wide, q.dtype, POSITIONS.A2) for i in range(self.buffers)]
+        self.right = [local(i * 32768, wide, q.dtype, POSITIONS.B2) for i in range(self.buffers)]
+        self.sums = [
+            local(i * 65536, wide, asc.float32, POSITIONS.CO1) for i in range(self.buffers)
+        ]
         self.turn = {SCORES: 0, WEIGHTS: 0, VALUES: 0, "L0": 0, "L0C": 0}
 
     def begin(self) -> None:
         for event in range(7):
             asc.set_flag(EVENTS.MTE1_MTE2, event)
-        for index in range(2):
+        for index in range(self.buffers):
             asc.set_flag(EVENTS.M_MTE1, index)
             asc.set_flag(EVENTS.FIX_M, index)
 
     def end(self) -> None:
         for event in range(7):
             asc.wait_flag(EVENTS.MTE1_MTE2, event)
-        for index in range(2):
+        for index in range(self.buffers):
             asc.wait_flag(EVENTS.M_MTE1, index)
             asc.wait_flag(EVENTS.FIX_M, index)
 
@@ -191,13 +197,13 @@ class Cube:
         asc.cross_core_set_flag(VALUES, PAIR, asc.PipeID.PIPE_FIX)
 
     def _enter(self) -> int:
-        index = self.turn["L0"] % 2
+        index = self.turn["L0"] % self.buffers
         self.turn["L0"] += 1
         asc.wait_flag(EVENTS.M_MTE1, index)
         return index
 
     def _open(self) -> int:
-        sums = self.turn["L0C"] % 2
+        sums = self.turn["L0C"] % self.buffers
         self.turn["L0C"] += 1
         asc.wait_flag(EVENTS.FIX_M, sums)
         return sums
@@ -235,7 +241,7 @@ class Vector:
         )  # fmt: skip
         self.own = ROWS // 2
         self.scale = shape.depth**-0.5
-        self.rows = min(32, 8192 // shape.tile)
+        self.rows = min(32 if shape.depth <= ROWS else 16, 8192 // shape.tile)
         buffers = Buffers()
         room = self.rows * shape.tile
         self.scores = [buffers.take(room, asc.float32) for _ in range(2)]
@@ -377,6 +383,51 @@ def attend(q, k, v, o, mask, scores, weights, values, shape: Shape, tasks):
         if turn >= shape.ahead:
             second(steps[turn - shape.ahead], turn - shape.ahead)
     core.end()
+
+
+def whole_tasks(
+    queries: int, keys: int, batch: int, heads: int, key_heads: int, shape: Shape
+) -> list[Task]:
+    """Return the tasks where each query looks at all keys; few queries of a group of heads share a block."""
+    group = heads // key_heads
+    rows = group * queries if queries < ROWS else queries
+    repeat = 1 if queries < ROWS else group
+    pitch, long = round_up(rows, ROWS), round_up(keys, shape.tile)
+    return [
+        Task((head * repeat + member) * pitch + row, head * long, keys)
+        for head in range(batch * key_heads)
+        for member in range(repeat)
+        for row in range(0, rows, ROWS)
+    ]
+
+
+def causal_tasks(
+    queries: int, keys: int, batch: int, heads: int, key_heads: int, shape: Shape
+) -> list[Task]:
+    """Return the tasks where a query looks at the keys up to its own, the last query at the last key."""
+    pitch, long = round_up(queries, ROWS), round_up(keys, shape.tile)
+    group = heads // key_heads
+    return [
+        Task(
+            head * pitch + row,
+            head // group * long,
+            max(ROWS, min(keys, keys - queries + row + ROWS)),
+            masked=1,
+        )
+        for head in range(batch * heads)
+        for row in range(0, queries, ROWS)
+    ]
+
+
+def deal_tasks(tasks: Sequence[Task], cores: int, shape: Shape) -> list[list[Task]]:
+    """Return each core's tasks: the longest first, always to the core that has least."""
+    dealt: list[list[Task]] = [[] for _ in range(cores)]
+    load = [(0, core) for core in range(cores)]
+    for task in sorted(tasks, key=shape.tiles, reverse=True):
+        sum_, core = heapq.heappop(load)
+        dealt[core].append(task)
+        heapq.heappush(load, (sum_ + shape.tiles(task), core))
+    return [own for own in dealt if own]
 
 
 def cut(tasks: Sequence[Task], shape: Shape, limit: int) -> list[Task]:
