@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ascend_sim import messages
+from ascend_sim.allowed import is_allowed
 from ascend_sim.call_sites import CallSites
 from ascend_sim.coverage import axis_text
 from ascend_sim.errors import Finding, KernelError, RaceError, UninitializedRead
@@ -93,7 +94,8 @@ class Findings(CallSites):
 
     def _record(self, key: Any, finding: Finding) -> None:
         self.findings[key] = finding
-        if self.checks == "error" and finding.kind not in ("INFO", "PERF"):
+        counts = self.checks == "error" and finding.kind not in ("INFO", "PERF")
+        if counts and not is_allowed(finding):
             place = (
                 f"\n  at {finding.file}:{finding.line}, {finding.core}, pipe {finding.pipe}"
                 if finding.file

@@ -69,6 +69,9 @@ class Run:
         self.coverage = coverage
         self.memory = memory
         self.origin = origin  # None where the run was cut short
+        self.allowed: list[
+            tuple[Finding, str]
+        ] = []  # findings that the source allows, with its reasons
         self.numerics: dict[str, Any] | None = None
         self.extra: dict[str, Any] = {}
         self.folder: Path | None = None  # of a run that was read from disk

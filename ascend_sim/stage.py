@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
+from ascend_sim.allowed import apply as allowed_of
 from ascend_sim.coverage import ONE, axis_text, unwritten
 from ascend_sim.errors import Finding, KernelError, host_error
 from ascend_sim.gm_order import conflicts
@@ -78,13 +79,13 @@ class Stage:
                 session.run(asked.body)
             if settings["checks"] != "off":
                 coverage |= _look_over(session, asked.addresses, self.looked_over)
-            return self._finished(session, coverage, whole=True)
+            return self._finished(session, coverage)
         except KernelError as error:
             if session.log.cycles == 0:
                 session.abort()
             if all(known is not error.finding for known in session.findings.values()):
                 session.findings["stopped"] = error.finding
-            error.run = self._finished(session, coverage, whole=False)
+            error.run = self._finished(session, coverage, stopped=error.finding)
             error.args = (error.args[0], error.finding, error.run)
             raise error.with_traceback(kernel_frames(error, asked.library)) from None
         except Exception as error:
@@ -101,7 +102,10 @@ class Stage:
                 gc.enable()
 
     def _finished(
-        self, session: Session, coverage: dict[str, list[tuple[int, int]]], *, whole: bool
+        self,
+        session: Session,
+        coverage: dict[str, list[tuple[int, int]]],
+        stopped: Finding | None = None,
     ) -> Run:
         memory, asked = session.memory.l2, self.asked
         written = {
@@ -109,11 +113,12 @@ class Stage:
             for key, address in asked.addresses.items()
             if address.buffer.index in session.written_buffers
         }
-        return Run(
+        findings, allowed = allowed_of(session.finish(), session.log.sites, stopped)
+        run = Run(
             asked.label,
             asked.chip,
             session.log,
-            session.finish(),
+            findings,
             Outputs(written),
             blocks=asked.blocks,
             options=self.options,
@@ -126,9 +131,11 @@ class Stage:
             origin=Origin(
                 asked.kernel_type, self.buffers, session.written_buffers, session.reserved
             )
-            if whole
+            if stopped is None
             else None,
         )
+        run.allowed = allowed
+        return run
 
     def data(self) -> Data:
         """Return a copy of what stands in GM."""

@@ -17,6 +17,7 @@ from ascend_sim.cli.program import describe
 from ascend_sim.config import Chip
 from ascend_sim.errors import ConfigError, KernelError, SimulatorBug
 from ascend_sim.report.folder import check_replaceable, write_json, write_run_folder
+from ascend_sim.report.names import short_path
 from ascend_sim.report.text import print_findings, print_summary
 from ascend_sim.sampled import Estimate
 
@@ -95,6 +96,9 @@ def report_check(outcome: Outcome) -> int:
         print_findings(findings, Console(markup=False, emoji=False))
         if not findings and outcome.error is None:
             print(f"{run.op}: no findings in {sum(len(c.items) for c in run.log.cores):,} items")
+        for finding, reason in run.allowed:
+            place = f"{short_path(finding.file)}:{finding.line}"
+            print(f"allowed in the source: {finding.kind} {finding.code} at {place}: {reason}")
     _print_error(outcome, shown=run is not None)
     _mention_others(outcome)
     return outcome.code

@@ -29,6 +29,7 @@ class Doctor:
 
     trials: int = 0
     cures: list[Remedy] = field(default_factory=list)
+    workshop: Workshop | None = None
     _known: dict[Keys, Remedy | None] = field(default_factory=dict)
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
@@ -36,7 +37,7 @@ class Doctor:
         wrong = [finding for finding in rehearsal.run.findings if finding.kind in SYNC_KINDS]
         if not wrong:
             return
-        workshop = Workshop()
+        workshop = self.workshop or Workshop()
         keys = _keys(wrong)
         if keys not in self._known:
             self._known[keys] = self._seek(rehearsal, workshop, wrong)

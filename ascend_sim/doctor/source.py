@@ -41,10 +41,13 @@ class Edit:
 class Source:
     """One file: its statements by place, in order."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, tree: ast.Module | None = None) -> None:
         self.file = file
-        self.text = Path(file).read_text(encoding="utf-8")
-        self.tree = ast.parse(self.text, file)
+        self.tree = tree or ast.parse(Path(file).read_text(encoding="utf-8"), file)
+
+    def changed(self, edit: Edit) -> Source:
+        """Return the source as it is after an edit; what stands on other lines keeps its place."""
+        return Source(self.file, self.edited((edit,)))
 
     @cached_property
     def _parents(self) -> dict[Key, tuple[list[ast.stmt], ast.AST]]:
