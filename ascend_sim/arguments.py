@@ -5,14 +5,15 @@ Arrays become addresses in GM, structures lie in GM and are read when a block be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ascend_sim.errors import host_error
-from ascend_sim.lang.jit import ConstExpr
+from ascend_sim.lang.jit import ConstExpr, is_constant
 from ascend_sim.lang.structs import Struct
 from isa.tensor import GlobalAddress, GlobalTensor, GmBuffer
 from isa.types import DType, dtype_of, uint64
@@ -46,6 +47,33 @@ def bind_arguments(
             _check_scalar(name, argument)
             makers.append(partial(_same, ConstExpr.unwrap(argument)))
     return makers, addresses, arrays
+
+
+def check_kinds(parameters: Mapping[str, inspect.Parameter], args: tuple[Any, ...]) -> None:
+    """Raise HostError where a number stands for what the kernel declares as a GM address, or the reverse.
+
+    Mostly two arguments have changed places, and a kernel whose tiling is a workspace does nothing or anything.
+    """
+    for (name, parameter), argument in zip(parameters.items(), args, strict=False):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return
+        wanted = parameter.annotation
+        address = wanted is GlobalAddress or (isinstance(wanted, str) and "GlobalAddress" in wanted)
+        number = wanted in (int, float, "int", "float") or is_constant(wanted)
+        tiling = isinstance(wanted, type) and issubclass(wanted, Struct)
+        given = _as_array(argument) is not None
+        told = ""
+        if address and (isinstance(argument, (int, float, np.generic, Struct))):
+            what = "a structure" if isinstance(argument, Struct) else f"the number {argument}"
+            told = f"{name} is {what}, and the kernel declares it as an address in GM"
+        elif given and (number or tiling):
+            kind = "a structure" if tiling else "a number"
+            told = f"{name} is a tensor in GM, and the kernel declares it as {kind}"
+        if told:
+            raise host_error(
+                "argument-type",
+                f"argument {told}. The order is {', '.join(parameters)}: have two arguments changed places?",
+            )
 
 
 def as_pyasc_passes(name: str, argument: Any, *, constant: bool) -> Any:

@@ -16,6 +16,7 @@ from ascend_sim.cost import whole
 from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.data_cache import DataCache
 from ascend_sim.deeds import Deeds
+from ascend_sim.flag_items import OF_SOURCE
 from ascend_sim.mailbox import MAIL_KEY, Mailbox
 from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.soft_flags import SOFT
@@ -224,7 +225,8 @@ class Core:
         flag = self.flags.get(step.flag)
         if flag is None:
             flag = self.flags[step.flag] = Flag()
-        flag.tokens.append((time + self.visible, item))
+        if not flag.tokens or step.flag < OF_SOURCE:
+            flag.tokens.append((time + self.visible, item))
         waiter = flag.waiter
         if waiter is not None:
             flag.waiter = None

@@ -239,6 +239,11 @@ class _Reader:
             f"waits at {self._at(item)} for {item.event.name} id {item.event_id}: this is wait number {number}, the "
             f"flag was set {fired} time{'s' if fired != 1 else ''}"
         )
+        others = {
+            f"{o.event.name} id {o.event_id}" for o in same if o.event not in (None, item.event)
+        }
+        if others:
+            text += f", which is {' and '.join(sorted(others))} too (event_ids is 'source')"
         pending = [other for other in sets if other.end < 0]
         if pending:
             behind = pending[0].pipe if pending[0].issue >= 0 else Pipe.S

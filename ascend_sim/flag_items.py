@@ -22,6 +22,13 @@ _FULL = (1 << EVENT_IDS) - 1
 _LOWEST = [(~used & (used + 1)).bit_length() - 1 for used in range(_FULL)]
 """The lowest free id of an event by the ids in use, a bit each."""
 _BARRIER_KEY = 1 << 11
+"""In the keys of steps: above all flags."""
+OF_SOURCE = 1 << 16
+"""First number of flags that belong to a source pipe, whatever the target."""
+FIRST_AUTO_ID = 6
+"""Ids from here on are reserved for automatic synchronisation."""
+_LOOK_BACK = 16
+"""Items that are looked at for a pair of flags just before."""
 
 
 class FlagItems(Issuer):
@@ -147,8 +154,11 @@ class FlagItems(Issuer):
             return
         step = self._set_step(event, event_id, site, inserted=inserted)
         if not managed:
+            self._by_hand(step)
             if (self.events[event] & ~self.events_by_hand[event]) >> event_id & 1:
                 self._id_of_a_queue(step)
+            if self.auto is not None and event_id >= FIRST_AUTO_ID:
+                self._id_of_auto_sync(step)
             raised = self._raised[step.flag] = self._raised.get(step.flag, 0) + 1
             if raised > 1:
                 self._set_twice(step)
@@ -166,14 +176,67 @@ class FlagItems(Issuer):
             step.pipe.name,
         )
 
+    def _by_hand(self, step: Step) -> None:
+        """Let a flag of the kernel's own be its source pipe's, where the launch asked for that."""
+        if self.session.ids_by_source and step.flag < OF_SOURCE:
+            assert step.event is not None
+            step.flag = OF_SOURCE + EVENT_SOURCE[step.event] * EVENT_IDS + step.event_id
+
+    def _id_of_auto_sync(self, step: Step) -> None:
+        assert step.event is not None
+        self.session.report(
+            "STATE",
+            "event-id-of-auto-sync",
+            f"set_flag({step.event.name}, {step.event_id}): ids from {FIRST_AUTO_ID} on belong to automatic "
+            f"synchronisation while it is on, and it may raise and lower {step.event.name} id {step.event_id} between "
+            f"this set and its wait. Use a lower id, or turn it off (auto_sync=False) and keep all flags your own",
+            step.site,
+            self.core.name,
+            step.pipe.name,
+        )
+
+    def _spare_pair(self, step: Step) -> None:
+        """Report a set and a wait that come right behind another pair of the event, with no work between."""
+        event, sets, waits = step.event, 0, 0
+        assert event is not None
+        for item in reversed(self._log[-_LOOK_BACK:]):
+            kind = item.kind
+            if item.event is event and kind is _SET:
+                sets += 1
+                if sets == 2:
+                    break
+            elif item.event is event and kind is _WAIT and sets == 1:
+                waits += 1
+            elif kind is not _SET and item.pipe in (EVENT_SOURCE[event], EVENT_TARGET[event]):
+                return  # work of one of the two, or something new that it learns
+        if sets < 2 or waits == 0 or item.inserted:
+            return
+        core = self.core
+        self.session.report(
+            "INFO",
+            "redundant-flag",
+            f"this wait_flag({event.name}, {step.event_id}) and its set_flag order nothing that the pair before, set "
+            f"at {self.session.where_text(item.site)}, does not: neither pipe has done anything in between. Without "
+            f"them it is about {core.set_cycles + core.visible + 2 * core.flag_cost} cycles faster",
+            step.site,
+            core.name,
+            step.pipe.name,
+        )
+
     def _set_twice(self, step: Step) -> None:
         assert step.event is not None
+        rule = ""
+        if step.flag >= OF_SOURCE:
+            pipe = step.pipe.name
+            rule = (
+                f" (event_ids is 'source': all flags {step.event_id} of pipe {pipe} are this one)"
+            )
         self.session.report(
             "FLAG_BALANCE",
             "flag-set-twice",
-            f"set_flag({step.event.name}, {step.event_id}) raises a flag whose last set_flag no wait_flag has taken "
-            f"yet: a flag is one bit, so one of the two is lost and a later wait hangs. Wait for the first one "
-            f"before, or use another event id",
+            f"set_flag({step.event.name}, {step.event_id}) raises a flag whose last set_flag no wait_flag has "
+            f"taken yet{rule}: a flag is one bit, so one of the two is lost and a later wait hangs. Wait for the "
+            f"first one before, or use another event id",
             step.site,
             self.core.name,
             step.pipe.name,
@@ -198,7 +261,10 @@ class FlagItems(Issuer):
             return  # where both pipes are one, the set was a barrier
         step = self._wait_step(event, event_id, site, cause, None, inserted=inserted)
         if not managed:
+            self._by_hand(step)
             self._raised[step.flag] = self._raised.get(step.flag, 0) - 1
+            if self.order is not None and not inserted:
+                self._spare_pair(step)
         self._put(step)
 
     def _flag_works(

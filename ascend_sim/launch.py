@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import isa
-from ascend_sim.arguments import as_pyasc_passes, bind_arguments
+from ascend_sim.arguments import as_pyasc_passes, bind_arguments, check_kinds
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.errors import ConfigError, KernelError, host_error
@@ -67,6 +67,7 @@ def launch(
     outputs: list[str] | None = None,
     memset: list[str] | None = None,
     overflow: str | None = None,
+    event_ids: str | None = None,
     shuffle: int | None = None,
 ) -> Run:
     """Run a kernel on `cores` blocks and return what happened.
@@ -80,8 +81,9 @@ def launch(
     kernel; `outputs` the arguments that the caller itself looks over for unwritten places; `memset` the arguments
     (outputs, workspace) that the launch sets to zero first, at no time here, as a library does for a kernel that
     asks for it; `overflow` "inf_nan", or "saturate" for the largest value and 0 where a conversion to float16 or
-    bfloat16 gives an infinity or NaN. `shuffle` is a seed that scrambles the order of simultaneous events, which
-    changes nothing.
+    bfloat16 gives an infinity or NaN; `event_ids` "pair" (a flag belongs to an event, a pair of pipes) or "source"
+    (one flag for all events of a source pipe, as some toolchains have it; for the kernel's own flags). `shuffle` is a
+    seed that scrambles the order of simultaneous events, which changes nothing.
 
     Raises HostError for bad arguments, ConfigError for a bad option or chip, KernelError for a kernel that
     cannot go on (with `.finding` and `.run`, the state so far), and whatever the kernel's own Python raises.
@@ -101,12 +103,15 @@ def launch(
     overflow = _choice(
         "overflow", _option("overflow", overflow, "inf_nan"), ("inf_nan", "saturate")
     )
+    ids = _choice("event_ids", _option("event_ids", event_ids, "pair"), ("pair", "source"))
     kind = _kernel_type(kernel, kernel_type)
     physical_cores = _option("physical_cores", physical_cores, places(kind, loaded))
     label = str(name or getattr(function, "__name__", "kernel"))
     _check_blocks(cores)
     _check_cores(physical_cores)
     parameters = names or _parameter_names(function, len(args))
+    if names is None:
+        check_kinds(_signature(function), args)
     arguments, addresses, arrays = bind_arguments(args, parameters)
     _set_to_zero(memset or [], addresses)
     for listener in on_launch:
@@ -143,6 +148,7 @@ def launch(
             if isinstance(kernel, Kernel)
             else None,
             "saturate": overflow == "saturate",
+            "ids_by_source": ids == "source",
             "shuffle": shuffle,
         },
         {
@@ -328,6 +334,13 @@ def _check_cores(cores: Any) -> None:
             "core-number",
             f"the number of cores must be a whole number of at least 1, got {cores!r}",
         )
+
+
+def _signature(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:

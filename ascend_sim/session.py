@@ -52,6 +52,7 @@ class Session(Findings):
         auto_sync: bool,
         insert_sync: bool | None = None,
         saturate: bool = False,
+        ids_by_source: bool = False,
         shuffle: int | None,
         library: tuple[Path, ...],
     ) -> None:
@@ -65,6 +66,7 @@ class Session(Findings):
         self.auto_sync = auto_sync
         self.insert_sync = insert_sync
         self.saturate = saturate
+        self.ids_by_source = ids_by_source
         self.calls: dict[CoreKind, dict[Any, Call]] = {}
         self._steps: dict[tuple[int, int], dict[int, Step]] = {}
         self.agenda = self.agenda_type(shuffle)

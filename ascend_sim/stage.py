@@ -6,6 +6,7 @@ before. Nothing of it is left when it is over.
 
 from __future__ import annotations
 
+import dis
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import simpy
 
+from ascend_sim import messages
 from ascend_sim.allowed import apply as allowed_of
 from ascend_sim.coverage import ONE, axis_text, unwritten
 from ascend_sim.errors import Finding, KernelError, host_error
@@ -79,6 +81,7 @@ class Stage:
                 session.run(asked.body)
             if settings["checks"] != "off":
                 coverage |= _look_over(session, asked.addresses, self.looked_over)
+                _look_for_rebound(session, asked)
             return self._finished(session, coverage)
         except KernelError as error:
             if session.log.cycles == 0:
@@ -205,6 +208,31 @@ def kernel_frames(error: BaseException, library: tuple[Path, ...]) -> TracebackT
         if not trace.tb_frame.f_code.co_filename.startswith(hidden):
             kept = TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
     return kept if kept is not None else error.__traceback__
+
+
+def _look_for_rebound(session: Session, asked: Asked) -> None:
+    """Report arguments that the kernel never touches because it gives their names to something else."""
+    used = {use[1].buffer.index for use in session.gm_uses}
+    code = getattr(asked.function, "__code__", None)
+    if code is None:
+        return
+    lines: dict[str, int] = {}
+    for step in dis.get_instructions(code):
+        place = step.positions.lineno if step.positions is not None else None
+        if step.opname == "STORE_FAST":
+            lines.setdefault(str(step.argval), place or code.co_firstlineno)
+    for name, address in asked.addresses.items():
+        if address.buffer.index not in used and name in lines:
+            file = messages.short(code.co_filename)
+            session.report(
+                "COVERAGE",
+                "output-rebound",
+                f"{name} is never read or written: at {file}:{lines[name]} its name is rebound, given to something "
+                f"else, which leaves the tensor as it was. Copy into it: data_copy to a GlobalTensor on {name}",
+                0,
+                tensor=name,
+                struck=True,
+            )
 
 
 def _look_over(
