@@ -12,6 +12,8 @@ from ascend_sim.trace import Cause, Item, Kind, Step
 from isa.types import EVENT_IDS, EVENT_SOURCE, EVENT_TARGET, PIPES_OF, CoreKind, HardEvent, Pipe
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ascend_sim.core import Core
     from ascend_sim.session import Session
 
@@ -27,6 +29,7 @@ OF_SOURCE = 1 << 16
 """First number of flags that belong to a source pipe, whatever the target."""
 FIRST_AUTO_ID = 6
 """Ids from here on are reserved for automatic synchronisation."""
+_FLAG_FILES = ("flag_items.py", "sync.py")
 _LOOK_BACK = 16
 """Items that are looked at for a pair of flags just before."""
 
@@ -209,7 +212,7 @@ class FlagItems(Issuer):
                 waits += 1
             elif kind is not _SET and item.pipe in (EVENT_SOURCE[event], EVENT_TARGET[event]):
                 return  # work of one of the two, or something new that it learns
-        if sets < 2 or waits == 0 or item.inserted:
+        if sets < 2 or waits == 0 or item.inserted or self._asked_by_a_library():
             return
         core = self.core
         self.session.report(
@@ -222,6 +225,13 @@ class FlagItems(Issuer):
             core.name,
             step.pipe.name,
         )
+
+    def _asked_by_a_library(self) -> bool:
+        """Return whether the flag is one of the simulator's own high-level functions, not the kernel's."""
+        frame: FrameType | None = _getframe(1)
+        while frame is not None and frame.f_code.co_filename.endswith(_FLAG_FILES):
+            frame = frame.f_back
+        return frame is None or self.session.is_library(frame.f_code.co_filename)
 
     def _set_twice(self, step: Step) -> None:
         assert step.event is not None
