@@ -9,6 +9,7 @@ from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.issuer import Issuer
 from ascend_sim.soft_flags import SOFT, SoftSet
 from ascend_sim.trace import Cause, Item, Kind, Step
+from isa import sync
 from isa.types import EVENT_IDS, EVENT_SOURCE, EVENT_TARGET, PIPES_OF, CoreKind, HardEvent, Pipe
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ OF_SOURCE = 1 << 16
 """First number of flags that belong to a source pipe, whatever the target."""
 FIRST_AUTO_ID = 6
 """Ids from here on are reserved for automatic synchronisation."""
-_FLAG_FILES = ("flag_items.py", "sync.py")
+_FLAG_FILES = (__file__, sync.__file__)
+"""Where the calls of flags go through."""
 _LOOK_BACK = 16
 """Items that are looked at for a pair of flags just before."""
 
@@ -229,7 +231,7 @@ class FlagItems(Issuer):
     def _asked_by_a_library(self) -> bool:
         """Return whether the flag is one of the simulator's own high-level functions, not the kernel's."""
         frame: FrameType | None = _getframe(1)
-        while frame is not None and frame.f_code.co_filename.endswith(_FLAG_FILES):
+        while frame is not None and frame.f_code.co_filename in _FLAG_FILES:
             frame = frame.f_back
         return frame is None or self.session.is_library(frame.f_code.co_filename)
 
