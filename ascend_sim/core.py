@@ -171,7 +171,7 @@ class Core:
         self.time = self.block_start = time
         if not self.log.blocks:
             self.log.start = time
-        self.log.firsts.append(len(self.log.items))
+        self.log.firsts.append(self.log.count)
         self.memories.poison()
         if self.unit_flags is not None:
             self.inside.poison()
@@ -313,6 +313,9 @@ class Core:
     def _refill(self, _: Any) -> None:
         """Let the kernel's Python run on: the scalar unit has caught up with it."""
         self._sleeping = False
+        log = self.log
+        if len(log.items) > log.limit:
+            log.spill(log, self.agenda.now)  # type: ignore[misc]  there is one where there is a limit
         if self.program is not None:
             self.program.resume(None)
             self._scalar_ready = True

@@ -159,7 +159,7 @@ class _Reader:
         self._core = core
         self._sites = session.sites
         first = core.log.firsts[-1] if core.log.firsts else 0
-        self._items = core.log.items[first:]
+        self._items = core.log.items[max(first - core.log.spilled, 0) :]
 
     def waits(self) -> Iterable[Wait]:
         """Yield the waits of the core's units, the scalar unit's last."""
@@ -322,7 +322,7 @@ class _Reader:
             and other.flag == item.flag
             and other.mode != SOFT
             and other.index <= item.index
-            for other in core.log.items
+            for other in (*core.log.between, *core.log.items)
         )
         name = "sync_all" if 11 <= flag_id <= 14 else f"cross-core flag {flag_id}"
         if flag_id >= ANSWERS:

@@ -79,7 +79,7 @@ class Issuer:
         self._items = core.items
         self._core_index = core.index
         self._log = core.log.items
-        self._index = len(core.log.items)
+        self._index = core.log.count
         self._until = 0  # the item behind which the scalar unit gets its turn
 
     def _give_way(self) -> Any:

@@ -167,7 +167,7 @@ class _Playback:
         self.sub_block = part.sub_block
         self.core_kind: CoreKind = part.kind
         self._part = part
-        self._index = len(core.log.items)
+        self._index = core.log.count
         self._portions = self._make_portions()
 
     @property

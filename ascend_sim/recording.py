@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,7 +46,8 @@ class Origin:
     """What a run must remember besides its log so that it can be recorded.
 
     `buffers` are the GM allocations by number, `written` the numbers of those that the kernel wrote, `reserved` the
-    bytes that a TPipe handed out at most, by memory. A replay knows its `recording`.
+    bytes that a TPipe handed out at most, by memory. A replay knows its `recording`, and so does a long run, whose
+    items went to disk: it may know the `refusal` instead, why it cannot be recorded.
     """
 
     kernel_type: KernelType
@@ -54,6 +55,7 @@ class Origin:
     written: set[int]
     reserved: dict[str, int]
     recording: Recording | None = None
+    refusal: str | None = None
 
 
 class Region:
@@ -202,31 +204,20 @@ def record_run(run: Run) -> Recording:
         )
     if run.origin.recording is not None:
         return run.origin.recording
+    if run.origin.refusal is not None:
+        raise UnsupportedError(run.origin.refusal)
     return record_log(run.op, run.blocks, run.log, run.origin)
 
 
 def record_log(op: str, blocks: int, log: Log, origin: Origin) -> Recording:
     """Return what a log says that a kernel issued. Raises UnsupportedError as `record_run` does."""
-    reader = _Reader(origin, log.sites)
+    reader = Reader(origin, log.sites)
     parts = [part for core in log.cores for part in _parts(core, reader)]
-    return Recording(
-        op,
-        blocks,
-        origin.kernel_type,
-        list(log.sites),
-        list(log.phases),
-        reader.regions,
-        reader.calls,
-        list(reader.steps),
-        parts,
-        reader.needs,
-        dict(origin.reserved),
-    )
+    return reader.recording(op, blocks, log.phases, parts)
 
 
-def _parts(core: CoreLog, reader: _Reader) -> Iterator[Part]:
-    shared = core.kind is CoreKind.AIV and not vector_only(reader.kernel_type)
-    sub_block = int(core.name[-1]) if shared else 0
+def _parts(core: CoreLog, reader: Reader) -> Iterator[Part]:
+    sub_block = reader.sub_block(core)
     ends = [*core.firsts[1:], len(core.items)]
     for (block, _, _), first, end in zip(core.blocks, core.firsts, ends, strict=True):
         addresses: list[int] = []
@@ -240,13 +231,14 @@ def _parts(core: CoreLog, reader: _Reader) -> Iterator[Part]:
         )
 
 
-class _Reader:
+class Reader:
     """Turns items into steps, and calls into calls that hold no data."""
 
     def __init__(self, origin: Origin, sites: list[Site]) -> None:
         self.kernel_type = origin.kernel_type
-        self.written = origin.written
+        self.origin = origin
         self.sites = sites
+        self._constants: dict[int, str] = {}  # what was read of each allocation, and where
         self.regions = [
             Region(buffer.name, buffer.nbytes, index) for index, buffer in origin.buffers.items()
         ]
@@ -260,7 +252,31 @@ class _Reader:
         self._alike: dict[Any, int] = {}
         self._quick: dict[tuple[Any, ...], int] = {}
 
-    def step(self, item: Item, addresses: list[int]) -> int:
+    def sub_block(self, core: CoreLog) -> int:
+        """Return which of a block's vector cores one is; 0 where a block has one core."""
+        shared = core.kind is CoreKind.AIV and not vector_only(self.kernel_type)
+        return int(core.name[-1]) if shared else 0
+
+    def recording(self, op: str, blocks: int, phases: list[str], parts: list[Part]) -> Recording:
+        """Return the recording of what was read. Raises UnsupportedError where the kernel reads what it computes."""
+        for index, refusal in self._constants.items():
+            if index in self.origin.written:
+                raise UnsupportedError(refusal)
+        return Recording(
+            op,
+            blocks,
+            self.kernel_type,
+            list(self.sites),
+            list(phases),
+            self.regions,
+            self.calls,
+            list(self.steps),
+            parts,
+            self.needs,
+            dict(self.origin.reserved),
+        )
+
+    def step(self, item: Item, addresses: MutableSequence[int]) -> int:
         """Return the number of an item's step; append its GM address to `addresses` if it is a move."""
         call = item.call
         number = -1
@@ -363,11 +379,13 @@ class _Reader:
                 f"{item.name} makes the kernel depend on the time, so it cannot be recorded: run it live on each "
                 f"chip{self._at(item)}"
             )
-        if access.buffer is None or access.buffer.index in self.written:
-            raise UnsupportedError(
-                f"{item.name} reads {access.name} in {access.space.name}, which the kernel computes: what it issues "
-                f"may depend on data, so it cannot be recorded. Run it live on each chip{self._at(item)}"
-            )
+        refusal = (
+            f"{item.name} reads {access.name} in {access.space.name}, which the kernel computes: what it issues "
+            f"may depend on data, so it cannot be recorded. Run it live on each chip{self._at(item)}"
+        )
+        if access.buffer is None:
+            raise UnsupportedError(refusal)
+        self._constants.setdefault(access.buffer.index, refusal)  # unless it is written somewhere
 
     def _at(self, item: Item) -> str:
         return f"\n  at {place(self.sites[item.site])}"

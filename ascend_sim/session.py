@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,8 @@ class Session(Findings):
         self.written_buffers: set[int] = set()
         self.reserved: dict[str, int] = {}  # bytes that a TPipe has handed out at most, by memory
         self.gm_uses: list[Sequence[Any]] = []  # fields of GmUse
+        self.spill: Callable[[CoreLog, int], None] | None = None  # takes items of a long run
+        self.spill_above = sys.maxsize
         self.phases = {"": 0}
         self.cores: list[Core] = []
         self._physical = physical_cores
@@ -102,6 +105,11 @@ class Session(Findings):
         return owner
 
     # ---- running ----------------------------------------------------------------------------
+
+    @property
+    def cores_at_once(self) -> int:
+        """How many cores the launch uses."""
+        return min(self.blocks, self._physical) * self._seats_a_block
 
     def unit(self, block: int, kind: CoreKind, sub_block: int) -> int:
         """Return a number for what runs unordered with everything else: a block, or one core's part of it."""
@@ -140,7 +148,7 @@ class Session(Findings):
     def _make_cores(self, place: int) -> list[Core]:
         group = []
         for seat in seats(self.kernel_type, place):
-            log = CoreLog(seat.name, seat.kind)
+            log = CoreLog(seat.name, seat.kind, limit=self.spill_above, spill=self.spill)
             index = len(self.cores)
             core = self.core_type(
                 self.chip,

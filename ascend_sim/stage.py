@@ -23,12 +23,15 @@ from ascend_sim.coverage import ONE, axis_text, unwritten
 from ascend_sim.errors import Finding, KernelError, host_error
 from ascend_sim.gm_order import conflicts
 from ascend_sim.recording import Origin
+from ascend_sim.report.spool import Spool
 from ascend_sim.run import Outputs, Run, as_ranges
 from ascend_sim.session import Session
+from ascend_sim.tape import Tape
 from ascend_sim.threads import one_thread
 
 if TYPE_CHECKING:
     from ascend_sim.recorder import Asked
+    from ascend_sim.trace import Log
     from isa.tensor import GlobalAddress
 
 Data = dict[int, np.ndarray[Any, np.dtype[np.uint8]]]
@@ -73,6 +76,8 @@ class Stage:
         )
         if asked.l2 == "warm":
             session.memory.l2.preload(self.buffers.values())
+        origin = Origin(asked.kernel_type, self.buffers, session.written_buffers, session.reserved)
+        keep = _Keep(session, origin)
         coverage: dict[str, list[tuple[int, int]]] = {}
         collecting = gc.isenabled()
         gc.disable()  # a run makes objects by the million and no cycles worth looking for
@@ -82,13 +87,13 @@ class Stage:
             if settings["checks"] != "off":
                 coverage |= _look_over(session, asked.addresses, self.looked_over)
                 _look_for_rebound(session, asked)
-            return self._finished(session, coverage)
+            return self._finished(session, coverage, keep)
         except KernelError as error:
             if session.log.cycles == 0:
                 session.abort()
             if all(known is not error.finding for known in session.findings.values()):
                 session.findings["stopped"] = error.finding
-            error.run = self._finished(session, coverage, stopped=error.finding)
+            error.run = self._finished(session, coverage, keep, stopped=error.finding)
             error.args = (error.args[0], error.finding, error.run)
             raise error.with_traceback(kernel_frames(error, asked.library)) from None
         except Exception as error:
@@ -108,9 +113,11 @@ class Stage:
         self,
         session: Session,
         coverage: dict[str, list[tuple[int, int]]],
+        keep: _Keep,
         stopped: Finding | None = None,
     ) -> Run:
         memory, asked = session.memory.l2, self.asked
+        log = keep.finish(asked, session)
         written = {
             key: self.arrays[key]
             for key, address in asked.addresses.items()
@@ -120,7 +127,7 @@ class Stage:
         run = Run(
             asked.label,
             asked.chip,
-            session.log,
+            log,
             findings,
             Outputs(written),
             blocks=asked.blocks,
@@ -131,11 +138,7 @@ class Stage:
                 "l2_miss_bytes": memory.miss_bytes,
                 "write_back_bytes": memory.write_back_bytes,
             },
-            origin=Origin(
-                asked.kernel_type, self.buffers, session.written_buffers, session.reserved
-            )
-            if stopped is None
-            else None,
+            origin=keep.origin if stopped is None else None,
         )
         run.allowed = allowed
         return run
@@ -150,6 +153,27 @@ class Stage:
             target = self.buffers[index].data
             if target.flags.writeable:
                 target[:] = bytes_
+
+
+class _Keep:
+    """What stays of a session's items: the log, and what a recording needs where they went to disk."""
+
+    def __init__(self, session: Session, origin: Origin) -> None:
+        self.origin = origin
+        self._tape = Tape(origin, session.sites)
+        self._spool = Spool(self._tape.take)
+        session.spill, session.spill_above = (
+            self._spool.spill,
+            self._spool.share(session.cores_at_once),
+        )
+
+    def finish(self, asked: Asked, session: Session) -> Log:
+        """Return the log of a session that is over."""
+        log = self._spool.finish(session.log)
+        if self._spool.used:
+            self.origin.recording = self._tape.recording(asked.label, asked.blocks, session.log)
+            self.origin.refusal = self._tape.refusal
+        return log
 
 
 @dataclass(slots=True)

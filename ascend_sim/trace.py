@@ -7,6 +7,8 @@ from a saved log equals one made from a live run.
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from operator import attrgetter
@@ -277,6 +279,9 @@ class CoreLog:
     """All that one core did. `start` and `end` bound its programs; the scalar unit is busy between
     them except in `stalls`. `blocks` lists (block index, start, end), `firsts` where in `items` each begins;
     between two blocks of one core the core waits for the launcher (`Cause.LAUNCH`).
+
+    While a long run goes on, `spill` is called where there are more than `limit` items: it writes the oldest to disk
+    and takes them away. `spilled` is how many it took, `between` its waits for other cores.
     """
 
     name: str  # "core0.aiv1"
@@ -287,6 +292,15 @@ class CoreLog:
     firsts: list[int] = field(default_factory=list)
     start: int = 0
     end: int = 0
+    limit: int = sys.maxsize
+    spill: Callable[[CoreLog, int], None] | None = None
+    spilled: int = 0
+    between: list[Item] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many items there were so far: the place of the next one."""
+        return self.spilled + len(self.items)
 
 
 @dataclass(slots=True)

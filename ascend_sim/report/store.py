@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, cast, overload
+from typing import Any, BinaryIO, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from isa.types import CoreKind, HardEvent, Pipe, Space
 
 FORMAT = 1
 _PIECE = 1 << 18
-_TEXTS = 1 << 12
+TEXTS = 1 << 12
 _THEN = (1980, 1, 1, 0, 0, 0)  # equal runs leave equal bytes
 
 OPERAND = np.dtype(
@@ -119,16 +119,16 @@ def _write_calls(calls: Sequence[Any], writer: EventsWriter) -> None:
     tensors = Numbers()
     rows: list[tuple[int, int, int, int, int, int]] = []
     pieces: list[NDArray[Any]] = []
-    for first in range(0, len(calls), _TEXTS):
+    for first in range(0, len(calls), TEXTS):
         texts = []
-        for number in range(first, min(first + _TEXTS, len(calls))):
+        for number in range(first, min(first + TEXTS, len(calls))):
             call = calls[number]
             texts.append(call.detail().replace("\n", " "))
             rows += [
                 (number, one.low, one.high, tensors.of(one.name), int(one.space), int(one.write))
                 for one in operands(call)
             ]
-        writer.text(f"calls/texts{first // _TEXTS}.txt", "\n".join(texts))
+        writer.text(f"calls/texts{first // TEXTS}.txt", "\n".join(texts))
         pieces.append(np.array(rows, OPERAND))
         rows = []
     writer.array("calls/operands", np.concatenate(pieces) if pieces else np.empty(0, OPERAND))
@@ -161,6 +161,18 @@ def read_events(path: Path) -> tuple[Log, dict[str, Any]]:
     return StoredLog(file, meta), meta
 
 
+class Source(Protocol):
+    """Where a log on disk is read from."""
+
+    def read(self, name: str) -> str:
+        """Return a text."""
+        ...
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return an array."""
+        ...
+
+
 class _File:
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path)
@@ -177,7 +189,7 @@ class _File:
 class StoredLog(Log):
     """A log whose items are on disk."""
 
-    def __init__(self, file: _File, meta: Mapping[str, Any]) -> None:
+    def __init__(self, file: Source, meta: Mapping[str, Any]) -> None:
         super().__init__(meta["chip_name"], meta["clock_mhz"])
         self.sites = [
             Site(tuple((name, line, function) for name, line, function in frames))
@@ -211,7 +223,7 @@ class StoredCore:
     """A core whose items are on disk; has what `CoreLog` has."""
 
     def __init__(
-        self, file: _File, log: StoredLog, number: int, about: Mapping[str, Any], names: list[str],
+        self, file: Source, log: StoredLog, number: int, about: Mapping[str, Any], names: list[str],
         calls: StoredCalls,
     ) -> None:  # fmt: skip
         self._file, self._log, self.number = file, log, number
@@ -351,7 +363,7 @@ class StoredCall:
 class StoredCalls(Sequence[StoredCall]):
     """The bound instructions of a log; one object each, so that their texts are worked out once."""
 
-    def __init__(self, file: _File) -> None:
+    def __init__(self, file: Source) -> None:
         self._file = file
         self.directions = file.array("calls/directions")
         self._known: dict[int, StoredCall] = {}
@@ -383,7 +395,7 @@ class StoredCalls(Sequence[StoredCall]):
 
     def text(self, number: int) -> str:
         """Return the operands of an instruction in words."""
-        return self._texts(number // _TEXTS)[number % _TEXTS]
+        return self._texts(number // TEXTS)[number % TEXTS]
 
     def accesses(self, number: int, *, write: bool) -> list[StoredAccess]:
         """Return what an instruction reads or writes."""

@@ -21,6 +21,7 @@ from isa.types import PIPES_OF, CoreKind, Pipe, Space
 _MOVERS = (Pipe.MTE1, Pipe.MTE2, Pipe.MTE3, Pipe.FIX)
 _READERS = (Pipe.MTE2,)
 _WRITERS = (Pipe.MTE3, Pipe.FIX)
+_MANY = 1 << 14
 
 
 class Counts:
@@ -145,18 +146,36 @@ def distinct_bytes(log: Log) -> tuple[int, int]:
     stored = getattr(log, "distinct_bytes", None)
     if stored is not None:
         return stored  # type: ignore[no-any-return]
-    read: dict[int, list[NDArray[np.int64]]] = {}
-    written: dict[int, list[NDArray[np.int64]]] = {}
+    bytes_ = GmBytes()
     for call in _distinct_moves(log):
-        for side, ranges in (("reads", read), ("writes", written)):
+        bytes_.add(call)
+    return bytes_.distinct()
+
+
+class GmBytes:
+    """Which bytes of GM instructions read and write."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, list[NDArray[np.int64]]] = {}
+        self._written: dict[int, list[NDArray[np.int64]]] = {}
+
+    def add(self, call: Any) -> None:
+        """Count the operands of an instruction."""
+        for side, ranges in (("reads", self._read), ("writes", self._written)):
             for access in getattr(call, side, ()):
                 if access.space is Space.GM:
-                    ranges.setdefault(id(access.buffer), []).append(access.ranges())
-    first = 0
-    for key, parts in read.items():
-        own = written.get(key, [])
-        first += _covered(parts + own) - _covered(own)
-    return first, sum(_covered(parts) for parts in written.values())
+                    own = ranges.setdefault(id(access.buffer), [])
+                    own.append(access.ranges())
+                    if len(own) >= _MANY:  # a long run: keep their union instead
+                        own[:] = [_union(own)]
+
+    def distinct(self) -> tuple[int, int]:
+        """Return how many bytes are read without being written, and how many are written."""
+        first = 0
+        for key, parts in self._read.items():
+            own = self._written.get(key, [])
+            first += _covered(parts + own) - _covered(own)
+        return first, sum(_covered(parts) for parts in self._written.values())
 
 
 def _distinct_moves(log: Log) -> Iterator[Any]:
@@ -171,11 +190,18 @@ def _distinct_moves(log: Log) -> Iterator[Any]:
 
 def _covered(parts: list[NDArray[np.int64]]) -> int:
     """Return the size of the union of byte ranges (rows of first, past last)."""
+    union = _union(parts)
+    return int((union[:, 1] - union[:, 0]).sum())
+
+
+def _union(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the union of byte ranges as sorted ranges that do not touch."""
     if not parts:
-        return 0
+        return np.empty((0, 2), np.int64)
     ranges = np.concatenate(parts)
+    if not len(ranges):
+        return ranges
     ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
-    # What a range adds is what lies beyond every range before it.
     reach = np.maximum.accumulate(ranges[:, 1])
-    known = np.concatenate([ranges[:1, 0], reach[:-1]])
-    return int(np.maximum(reach - np.maximum(ranges[:, 0], known), 0).sum())
+    opens = np.flatnonzero(np.concatenate([[True], ranges[1:, 0] > reach[:-1]]))
+    return np.stack([ranges[opens, 0], reach[np.append(opens[1:], len(ranges)) - 1]], axis=1)
