@@ -171,6 +171,7 @@ class Core:
         self.time = self.block_start = time
         if not self.log.blocks:
             self.log.start = time
+        self.log.make_room(self.agenda.now)
         self.log.firsts.append(self.log.count)
         self.memories.poison()
         if self.unit_flags is not None:
@@ -313,9 +314,7 @@ class Core:
     def _refill(self, _: Any) -> None:
         """Let the kernel's Python run on: the scalar unit has caught up with it."""
         self._sleeping = False
-        log = self.log
-        if len(log.items) > log.limit:
-            log.spill(log, self.agenda.now)  # type: ignore[misc]  there is one where there is a limit
+        self.log.make_room(self.agenda.now)
         if self.program is not None:
             self.program.resume(None)
             self._scalar_ready = True
@@ -410,6 +409,7 @@ class Core:
         self.deeds.catch_up(call.phase, self.scalar_rank)
         value = call.action(self)
         if call.wanted and self.program is not None:
+            self.log.make_room(self.agenda.now)
             self.items.popleft()
             self.program.resume(value)
         self._scalar_ready = True

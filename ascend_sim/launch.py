@@ -170,7 +170,7 @@ def launch(
         for rehearse in rehearsals:
             rehearse(Rehearsal(stage, before, after, run, failure))
         stage.restore(after)
-    for run_listener in on_run:
+    for run_listener in on_run if run is not None else ():
         run_listener(run)
     if failure is not None:
         raise failure

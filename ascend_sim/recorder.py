@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_sim.core import Core
 from ascend_sim.errors import UnsupportedError
-from ascend_sim.recording import Origin, Recording, Scalar, record_log
+from ascend_sim.reader import record_log
+from ascend_sim.recording import Origin, Recording, Scalar
 from ascend_sim.scalar_call import ScalarCall
 from ascend_sim.session import Session
 from ascend_sim.trace import Kind

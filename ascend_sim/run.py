@@ -155,7 +155,8 @@ class Run:
         Raises UnsupportedError where that depends on what the kernel itself computed, by the line.
         """
         from ascend_sim.ideals import note_frees  # noqa: PLC0415  made on demand
-        from ascend_sim.recording import Recording, record_run  # noqa: PLC0415
+        from ascend_sim.reader import record_run  # noqa: PLC0415
+        from ascend_sim.recording import Recording  # noqa: PLC0415
 
         if self.folder is not None and (self.folder / "recording.bin").is_file():
             return Recording.load(self.folder / "recording.bin")

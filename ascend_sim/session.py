@@ -283,7 +283,7 @@ class Session(Findings):
             ]
             for item in log.items:
                 if item.start < 0 or item.start > now:  # a wait that is still open
-                    item.start = now
+                    item.start, item.partner = now, None
                 if item.end < 0 or item.end > now:
                     item.end = max(now, item.start)
                     item.parts = None

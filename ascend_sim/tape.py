@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ascend_sim.errors import UnsupportedError
-from ascend_sim.recording import Part, Reader
+from ascend_sim.reader import Reader
+from ascend_sim.recording import Part
 
 if TYPE_CHECKING:
     from ascend_sim.recording import Origin, Recording

@@ -302,6 +302,11 @@ class CoreLog:
         """How many items there were so far: the place of the next one."""
         return self.spilled + len(self.items)
 
+    def make_room(self, now: int) -> None:
+        """Let the oldest items go to disk if there are too many; `now` is the present cycle."""
+        if len(self.items) > self.limit and self.spill is not None:
+            self.spill(self, now)
+
 
 @dataclass(slots=True)
 class Log:

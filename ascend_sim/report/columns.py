@@ -6,15 +6,15 @@ Both hold the same numbers, so a report made of columns does not know where its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ascend_sim.trace import Cause, CoreLog, Item, Log, MemoryCause, Stall, Transfer
+from ascend_sim.trace import Cause, CoreLog, Item, Log, MemoryCause, Stall, Step, Transfer
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -86,6 +86,14 @@ class Columns:
         return row if row < len(indices) and indices[row] == index else -1
 
 
+class Numbering(Protocol):
+    """Gives numbers to things."""
+
+    def of(self, thing: Any) -> int:
+        """Return the number of a thing; None has -1."""
+        ...
+
+
 class Numbers:
     """Numbers for things that many items share, in order of appearance."""
 
@@ -121,43 +129,55 @@ def columns_of(core: CoreLog, names: Numbers, calls: Numbers) -> Columns:
     return Columns(item_rows(items, names, calls), part_rows(items), stall_rows(core.stalls, names))
 
 
-def item_rows(items: Sequence[Item], names: Numbers, calls: Numbers) -> NDArray[Any]:
+def item_rows(items: Sequence[Item], names: Numbering, calls: Numbering) -> NDArray[Any]:
     """Return items as records."""
     rows = np.zeros(len(items), ITEM)
     if not items:
         return rows
-    # All numbers of an item in one go: a run has items by the million.
+    # Items share their steps, and a run has items by the million: what is a step's is looked up once.
+    ids = [id(step) for step in map(_STEP_OF, items)]
+    steps = dict(zip(ids, map(_STEP_OF, items), strict=True))
+    place = dict(zip(steps, range(len(steps)), strict=True))
+    own = np.fromiter(map(place.__getitem__, ids), np.int64, len(ids))
+    shared = _step_rows(list(steps.values()), names)
+    for field in (*_STEP, "name", "event", "cause"):
+        rows[field] = shared[field][own]
     table = np.array(list(map(_NUMBERS_OF, items)), np.int64)
-    for column, name in enumerate(_NUMBERS):
-        rows[name] = table[:, column]
-    rows["name"] = _column(map(names.of, map(_NAME_OF, items)))
-    rows["call"] = _column(map(calls.of, map(_CALL_OF, items)))
-    rows["event"] = [-1 if event is None else event for event in map(_EVENT_OF, items)]
-    rows["cause"] = [CAUSE_CODE[cause] for cause in map(_CAUSE_OF, items)]
+    for column, field in enumerate(_NUMBERS):
+        rows[field] = table[:, column]
+    rows["call"] = np.fromiter(map(calls.of, map(_CALL_OF, items)), np.int64, len(items))
     rows["partner"] = rows["partner_core"] = rows["began"] = -1
-    for row, partner in enumerate(map(_PARTNER_OF, items)):
-        if partner is not None:
-            rows["partner_core"][row] = partner.core
-            rows["partner"][row] = partner.index
-    for row, spent in enumerate(map(_SPENT_OF, items)):
-        if type(spent) is Transfer:
-            rows["began"][row] = spent.began
-            rows["latency"][row] = spent.latency
-            rows["moved"][row] = spent.passed
+    released = [(row, item.partner) for row, item in enumerate(items) if item.partner is not None]
+    if released:
+        where = [row for row, _ in released]
+        rows["partner_core"][where] = [partner.core for _, partner in released]
+        rows["partner"][where] = [partner.index for _, partner in released]
+    moved = [
+        (row, spent) for row, spent in enumerate(map(_SPENT_OF, items)) if type(spent) is Transfer
+    ]
+    if moved:
+        where = [row for row, _ in moved]
+        for field, name in (("began", "began"), ("latency", "latency"), ("moved", "passed")):
+            rows[field][where] = [getattr(spent, name) for _, spent in moved]
     return rows
 
 
-_NUMBERS = (
-    *TIMES, *COUNTS, "index", "site", "phase", "event_id", "mode", "pipe", "kind", "inserted",
-)  # fmt: skip
-_NUMBERS_OF = attrgetter(*_NUMBERS)
-_NAME_OF, _CALL_OF, _EVENT_OF, _CAUSE_OF, _PARTNER_OF, _SPENT_OF = (
-    attrgetter(name) for name in ("name", "call", "event", "cause", "partner", "spent")
-)
+def _step_rows(steps: Sequence[Step], names: Numbering) -> NDArray[Any]:
+    """Return what of an item's record is its step's, for some steps."""
+    rows = np.zeros(len(steps), ITEM)
+    table = np.array([_STEP_NUMBERS(step) for step in steps], np.int64)
+    for column, field in enumerate(_STEP):
+        rows[field] = table[:, column]
+    rows["name"] = [names.of(step.name) for step in steps]
+    rows["event"] = [-1 if step.event is None else step.event for step in steps]
+    rows["cause"] = [CAUSE_CODE[step.cause] for step in steps]
+    return rows
 
 
-def _column(values: Iterable[int]) -> Ints:
-    return np.fromiter(values, np.int64)
+_NUMBERS = (*TIMES, "index")
+_STEP = (*COUNTS, "site", "phase", "event_id", "mode", "pipe", "kind", "inserted")
+_NUMBERS_OF, _STEP_NUMBERS = attrgetter(*_NUMBERS), attrgetter(*_STEP)
+_STEP_OF, _CALL_OF, _SPENT_OF = (attrgetter(name) for name in ("step", "call", "spent"))
 
 
 def part_rows(items: Sequence[Item]) -> NDArray[Any]:

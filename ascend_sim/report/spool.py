@@ -51,7 +51,7 @@ class _Piece(NamedTuple):
 
     offset: int
     size: int
-    count: int
+    records: int
 
 
 class _File:
@@ -99,15 +99,15 @@ class _Calls:
         self.count = 0
         self.fresh: list[Any] = []
 
-    def of(self, call: Any) -> int:
+    def of(self, thing: Any) -> int:
         """Return the number of an instruction; None has -1."""
-        if call is None:
+        if thing is None:
             return -1
-        number = self._known.get(id(call))
+        number = self._known.get(id(thing))
         if number is None:
-            number = self._known[id(call)] = self.count
+            number = self._known[id(thing)] = self.count
             self.count += 1
-            self.fresh.append(call)
+            self.fresh.append(thing)
         return number
 
     def take(self) -> list[Any]:
@@ -165,7 +165,7 @@ class Spool:
             known = self._cores[core.name] = _Core()
         items = core.items[:count]
         self._taker(core, core.spilled, items)
-        rows = item_rows(items, self._names, self._calls)  # type: ignore[arg-type]  numbers, and forgets
+        rows = item_rows(items, self._names, self._calls)
         known.calls.append(_in_order(rows["call"]))
         known.names["items"] |= dict.fromkeys(_in_order(rows["name"]).tolist())
         parts = part_rows(items)
@@ -274,7 +274,7 @@ class _Reader:
         }
         self._texts, self._operands, self._tensors = spool._texts, spool._operands, spool._tensors
         self._directions = spool._directions
-        self._begins = np.cumsum([0, *(piece.count for piece in spool._texts)])
+        self._begins = np.cumsum([0, *(piece.records for piece in spool._texts)])
         self._lines = lru_cache(8)(self._read_lines)
 
     def array(self, name: str) -> NDArray[Any]:
@@ -293,11 +293,11 @@ class _Reader:
         return rows
 
     def _joined(self, pieces: Sequence[_Piece], dtype: np.dtype[Any]) -> NDArray[Any]:
-        rows = np.empty(sum(piece.count for piece in pieces), dtype)
+        rows = np.empty(sum(piece.records for piece in pieces), dtype)
         begin = 0
         for piece in pieces:
-            rows[begin : begin + piece.count] = np.frombuffer(self._file.read(piece), dtype)
-            begin += piece.count
+            rows[begin : begin + piece.records] = np.frombuffer(self._file.read(piece), dtype)
+            begin += piece.records
         return rows
 
     def read(self, name: str) -> str:

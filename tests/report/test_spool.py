@@ -132,7 +132,7 @@ def test_a_disk_that_is_full_is_told_with_what_to_change(monkeypatch: pytest.Mon
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
-    with pytest.raises(ConfigError, match="No space left on device. Set TMPDIR to a directory"):
+    with pytest.raises(ConfigError, match=r"No space left on device. Set TMPDIR to a directory"):
         test_real_runs.launch(chip="toy", tiles=40)
 
 
