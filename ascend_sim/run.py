@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ascend_sim.errors import Finding, exit_code
+from ascend_sim.errors import ConfigError, Finding, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ascend_sim.report.critical_path import CriticalPath
     from ascend_sim.report.diff import Difference
     from ascend_sim.report.ledger import Ledger
+    from ascend_sim.touched import Touched
     from ascend_sim.trace import Log
     from ascend_sim.what_if import WhatIf
 
@@ -69,6 +70,8 @@ class Run:
         self.coverage = coverage
         self.memory = memory
         self.origin = origin  # None where the run was cut short
+        self.uses: list[Any] = []  # all accesses to GM, as the checks noted them
+        self.addresses: dict[str, Any] = {}  # of the tensors that the kernel got
         self.allowed: list[
             tuple[Finding, str]
         ] = []  # findings that the source allows, with its reasons
@@ -104,6 +107,19 @@ class Run:
         from ascend_sim.report.ledger import build_ledger  # noqa: PLC0415  reports are made on demand
 
         return build_ledger(self.log)
+
+    def touched(self) -> list[Touched]:
+        """Return for each tensor what was read, written, written twice and left out, along its axes and by core.
+
+        Raises `ConfigError` for a run without checks, or one that was read from disk: nobody noted its accesses.
+        """
+        from ascend_sim.touched import touched  # noqa: PLC0415  made on demand
+
+        if not self.addresses or self.options.get("checks") == "off":
+            raise ConfigError(
+                "what a run touched is known right after it, with checks on: launch with checks='collect'"
+            )
+        return touched(self.uses, self.addresses, [core.name for core in self.log.cores])
 
     def stalls(self, by: Iterable[str] | None = None) -> Any:
         """Return cycles by cause, summed over pipes and cores; busy is among them.

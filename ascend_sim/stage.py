@@ -141,6 +141,7 @@ class Stage:
             origin=keep.origin if stopped is None else None,
         )
         run.allowed = allowed
+        run.uses, run.addresses = session.gm_uses, asked.addresses
         return run
 
     def data(self) -> Data:

@@ -147,6 +147,13 @@ def check(
             help="Seek an edit that cures what is wrong with synchronisation, by running with it (default on).",
         ),
     ] = None,
+    coverage: Annotated[
+        bool,
+        typer.Option(
+            "--coverage",
+            help="Show what of each tensor was read, written, written twice and left out, by core.",
+        ),
+    ] = False,
 ) -> None:
     """Run all checks and print what they find, without a report; exit 2 on a finding."""
     from ascend_sim.cli.checking import checked
@@ -170,7 +177,11 @@ def check(
         )
         with working(quiet_output=False, own_output=request.is_file):
             return checked(
-                request, _simulate, adversary=adversary, doctor=choose("--doctor", doctor) != "off"
+                request,
+                _simulate,
+                adversary=adversary,
+                doctor=choose("--doctor", doctor) != "off",
+                coverage=coverage,
             )
 
     _exit(work)

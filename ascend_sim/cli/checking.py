@@ -11,27 +11,37 @@ from ascend_sim.cli.request import Request
 from ascend_sim.cli.show import report_check
 from ascend_sim.doctor.search import Doctor
 from ascend_sim.errors import ConfigError
+from ascend_sim.run import Run
 from ascend_sim.stage import Rehearsal, rehearsals
 
 
 def checked(
-    request: Request, simulate: Callable[[Request], Outcome], *, adversary: int | None, doctor: bool
+    request: Request,
+    simulate: Callable[[Request], Outcome],
+    *,
+    adversary: int | None,
+    doctor: bool,
+    coverage: bool,
 ) -> int:
     """Simulate with all checks, print what they find, return the exit code.
 
     With `adversary` each launch is performed again under so many hostile timings, with `doctor` one whose
-    synchronisation is wrong is performed again with edits. Raises `ConfigError` where there are no numbers or checks
-    to compare.
+    synchronisation is wrong is performed again with edits, and `coverage` shows what was read and written. Raises
+    `ConfigError` where there are no numbers or checks to compare.
     """
     hostile = Adversary(adversary, request.seed or 0) if adversary is not None else None
     if hostile is not None:
         _refuse(request)
+    if coverage and request.checks == "off":
+        raise ConfigError("--coverage tells what the checks noted: leave out --checks off")
     listeners = [Doctor().rehearse] if doctor and request.checks != "off" else []
     if hostile is not None:
         listeners.append(hostile.rehearse)
     with _rehearsing(listeners):
         outcome = simulate(request)
     code = report_check(outcome)
+    if coverage and outcome.run is not None:
+        print_coverage(outcome.run)
     if hostile is not None and hostile.launches:
         print(hostile.verdict())
     return code
@@ -51,3 +61,28 @@ def _rehearsing(listeners: Sequence[Callable[[Rehearsal], None]]) -> Iterator[No
     finally:
         for listener in listeners:
             rehearsals.remove(listener)
+
+
+def print_coverage(run: Run) -> None:
+    """Print what a run did to each tensor in GM, and which core did what."""
+    for one in run.touched():
+        address = one.read.address
+        shape = " x ".join(map(str, address.shape))
+        print(f"{one.name}, {shape} of {address.dtype.name}")
+        lines = [("read", one.read), ("written", one.written), ("written twice", one.written_twice)]
+        if one.read.text:
+            lines.append(("never read", one.never_read))
+        if one.written.text:
+            lines.append(("never written", one.never_written))
+        for what, part in lines:
+            if part.text:
+                print(f"  {what:<14} {part.text} ({part.elements:,} elements)")
+        if not one.read.text and not one.written.text:
+            print("  not touched")
+        for core, (read, written) in one.by_core.items():
+            done = [
+                f"{verb} {part.text}"
+                for verb, part in (("reads", read), ("writes", written))
+                if part.text
+            ]
+            print(f"    {core:<12} {', '.join(done)}")

@@ -24,3 +24,12 @@ def test_hostile_timings_need_something_to_compare(command: Any, program: Any) -
         refused = command("check", name, "--adversary", "3", option, "off")
         assert refused.code == 1 and f"leave out {option} off" in refused.err
     assert command("check", name, "--adversary", "0").code == 1
+
+
+def test_coverage(command: Any, program: Any) -> None:
+    half = command("check", program("scale[1](x, z, 512)"), "--coverage")
+    assert "x, 1024 of float16\n  read           elements 0 to 511 (512 elements)\n" in half.out
+    assert "  never written  elements 512 to 1023 (512 elements)\n" in half.out
+    assert "    core0.aiv0   writes elements 0 to 511\n" in half.out
+    refused = command("check", program("scale[1](x, z, 512)"), "--coverage", "--checks", "off")
+    assert refused.code == 1 and "leave out --checks off" in refused.err

@@ -16,7 +16,9 @@ from ascend_sim.errors import ConfigError, DeadlockError, Finding, HostError, Si
 
 def run(*kinds: str, numerics: dict[str, Any] | None = None) -> Any:
     findings = [Finding(kind, kind.lower(), "message") for kind in kinds]
-    return SimpleNamespace(findings=findings, summary={"numerics": numerics}, op="kernel", allowed=[])
+    return SimpleNamespace(
+        findings=findings, summary={"numerics": numerics}, op="kernel", allowed=[]
+    )
 
 
 @pytest.mark.parametrize(
