@@ -18,6 +18,7 @@ CHIPS = {
     "910B3": "ascend910b3",
     "910B4": "ascend910b4",
     "A3-die": "ascend910_93",
+    "910_93": "ascend910_93",
 }
 """Chip file of a record's chip; what names none of them is simulated as a 910B1."""
 

@@ -307,6 +307,8 @@ def store(place: Any, pitch: int, product: Any, tile: Tile, plan: Plan, dtype: A
         asc.set_flag(EVENTS.M_FIX, 0)
         asc.wait_flag(EVENTS.M_FIX, 0)
     modes = {asc.float16: asc.QuantModes.F322F16, asc.bfloat16: asc.QuantModes.F322BF16}
+    if product.dtype is asc.int32:
+        modes = {asc.float16: asc.QuantModes.DEQF16}
     params = asc.FixpipeParamsV220(
         n_size=tile.columns, m_size=tile.rows, src_stride=round_up(tile.rows), dst_stride=pitch,
         quant_pre=modes.get(dtype, asc.QuantModes.NoQuant), unit_flag=DONE if plan.unit_flag else 0,

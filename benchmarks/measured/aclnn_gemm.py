@@ -18,19 +18,27 @@ SHAPES = (
     (1009, 1024, 1024, "f16"), (512, 1040, 1024, "f16"), (64, 64, 64, "f16"), (2048, 7168, 2048, "bf16"),
 )  # fmt: skip
 """M, K, N and type."""
+TYPES = {
+    "f16": (np.float16, np.float16, 64),
+    "bf16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16, 64),
+    "i8": (np.int8, np.float16, 128),
+}
+"""Type of the operands, of the result, and K of a base block."""
 STEPS_SIMULATED = 256
 """Steps of K, over all blocks of a core, that are simulated; the rest is in proportion."""
 
 
-def product(record: Record, m: int, k: int, n: int, kind: str) -> dict:
+def product(record: Record, m: int, k: int, n: int, kind: str, stored_b: str = "KN") -> dict:
     """Return the times of one product, in blocks as large as leave no core idle."""
     rows, columns = min(128, -(-m // 16) * 16), 256
     while -(-m // rows) * -(-n // columns) < record.cores and columns > 64:
         columns //= 2
-    plan = Plan((m, n, k), (rows, columns, 64), (4, 4), unit_flag=True, ahead=1, stored_b="KN")
+    dtype, result, depth = TYPES[kind]
+    plan = Plan(
+        (m, n, k), (rows, columns, depth), (4, 4), unit_flag=True, ahead=1, stored_b=stored_b
+    )
     tiles = [own for own in cyclic(plan, record.cores, swizzle=4, stagger=True) if own]
-    dtype = np.float16 if kind == "f16" else ml_dtypes.bfloat16
-    return run_part(record, plan, tiles, dtype, dtype, max(1, STEPS_SIMULATED * 64 // k))
+    return run_part(record, plan, tiles, dtype, result, max(1, STEPS_SIMULATED * depth // k))
 
 
 def simulate(record: Record) -> dict:

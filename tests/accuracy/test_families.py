@@ -170,3 +170,17 @@ def test_the_attentions_gradients_are_right_and_silent(depth: int, pitch: int) -
         assert np.allclose(found[:, :depth], expected, rtol=2e-2, atol=3e-2)
     kinds = {finding.kind for finding in run.findings}
     assert kinds == (set() if pitch == depth else {"COVERAGE"})  # the columns that pad the pitch
+
+
+def test_running_sums_are_right_and_silent() -> None:
+    module = load_family("tcuscan")
+    size, tiles = 128, 9
+    x = np.random.default_rng(4).integers(0, 2, tiles * size**2).astype(np.float16)
+    rows, y = (np.zeros(x.size, np.float32) for _ in range(2))
+    sums = np.zeros(4 * module.LINE, np.float32)
+    kernel = partial(module.scan, tiles=tiles, size=size)
+    run = sim.launch(
+        kernel, x, module.triangles(size), rows, sums, y, cores=2, kernel_type="MIX_AIC_1_2"
+    )
+    assert np.array_equal(y, np.cumsum(x.astype(np.float64)).astype(np.float32))
+    assert not run.findings
