@@ -6,7 +6,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record, sweep
 
-from ._attention import ROWS, Shape, Task, run_attention
+from ._attention import run_attention
+from ._attention_tasks import ROWS, Shape, Task
 
 LIMIT = 64
 """Tiles of keys of each core that are simulated at most."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record, sweep
 
-from ._attention import Shape, deal_tasks, run_attention, whole_tasks
+from ._attention import run_attention
+from ._attention_tasks import Shape, deal_tasks, whole_tasks
 
 HEADS, DEPTH = 12, 128
 SHAPE = Shape(DEPTH, tile=512, ahead=2)

@@ -9,8 +9,9 @@ import numpy as np
 from ascend_sim.accuracy import Record, total
 from ascend_sim.config import load_chip
 
-from ._attention import ROWS, Shape, Task, run_attention
+from ._attention import run_attention
 from ._attention_grad import deal, pairs_of, run_gradient
+from ._attention_tasks import ROWS, Shape, Task
 from ._kit import share
 
 HEADS_OF_KEYS = 8

@@ -8,7 +8,8 @@ import ml_dtypes
 
 from ascend_sim.accuracy import Record
 
-from ._attention import Shape, causal_tasks, deal_tasks, run_attention
+from ._attention import run_attention
+from ._attention_tasks import Shape, causal_tasks, deal_tasks
 
 HEADS, DEPTH = 4, 128
 SHAPE = Shape(DEPTH, tile=512, ahead=2)

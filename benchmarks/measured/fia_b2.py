@@ -7,7 +7,8 @@ import numpy as np
 
 from ascend_sim.accuracy import Record, sweep
 
-from ._attention import Shape, causal_tasks, deal_tasks, run_attention, whole_tasks
+from ._attention import run_attention
+from ._attention_tasks import Shape, causal_tasks, deal_tasks, whole_tasks
 
 TYPES = {"bf16": ml_dtypes.bfloat16, "bfloat16": ml_dtypes.bfloat16}
 LIMIT = 8

@@ -118,8 +118,8 @@ def test_an_unknown_family_is_told_with_the_nearest():
         load_family("ad_hp")
 
 
-def test_families_belong_to_records():
-    assert set(list_families()) <= {record.family for record in CASES.records}
+def test_every_family_of_the_records_has_a_kernel_and_no_other_has():
+    assert set(list_families()) == {record.family for record in CASES.records}
 
 
 @pytest.mark.parametrize(

@@ -76,14 +76,15 @@ def test_passes_over_more_than_l2_holds_all_miss() -> None:
 def test_the_attention_is_right_and_silent() -> None:
     """Two heads of three tiles of keys each, one of them on each cube core, against float64."""
     attention = kit("_attention")
-    shape = attention.Shape(depth=128, tile=256, ahead=2, fifo=4)
+    tasks_of = kit("_attention_tasks")
+    shape = tasks_of.Shape(depth=128, tile=256, ahead=2, fifo=4)
     keys = 3 * shape.tile
     generator = np.random.default_rng(11)
     q, k, v = (
         generator.normal(size=(rows, shape.depth)).astype(np.float16)
         for rows in (256, 2 * keys, 2 * keys)
     )
-    tasks = [[attention.Task(128 * head, keys * head, keys)] for head in range(2)]
+    tasks = [[tasks_of.Task(128 * head, keys * head, keys)] for head in range(2)]
     o = np.zeros((256, shape.depth), np.float32)
     run = attention.launch(q, k, v, o, shape, tasks)
     expected = [
