@@ -13,6 +13,7 @@ from ascend_sim.coverage import axis_text
 from ascend_sim.errors import Finding, KernelError, RaceError, UninitializedRead
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from ascend_sim.gm_order import Conflict, GmUse
@@ -44,6 +45,8 @@ _CONFLICTS = {
     ),
 }  # fmt: skip
 """Kind, code and meaning of a finding about two accesses to GM, by the verdict on them."""
+_MANY_WRITERS = 3
+"""Blocks that write one place from which on their number is told."""
 MAX_PAIRS = 4096
 """Pairs of racing instructions kept for each finding, to say whether the hazard struck."""
 
@@ -62,6 +65,7 @@ class Findings(CallSites):
         self._seats_a_block = seats
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
         self._told: dict[tuple[int, int], bool] = {}
+        self.gm_uses: list[Sequence[Any]] = []  # fields of GmUse
         self.tensors: dict[int, GlobalAddress] = {}  # the kernel's arguments, by allocation
 
     def report(
@@ -174,6 +178,7 @@ class Findings(CallSites):
             kind,
             code,
             messages.race_of_cores(conflict, names, self.sites, self._part(conflict))
+            + (self._writers(conflict) if what == "WAW" else "")
             if race
             else messages.coherence(conflict, names, self.sites),
             place.file,
@@ -201,6 +206,24 @@ class Findings(CallSites):
             return ""
         first = np.array([conflict.bytes()], np.int64) - address.offset
         return f" ({axis_text(first, address.shape, address.dtype.size)})"
+
+    def _writers(self, conflict: Conflict) -> str:
+        """Say how many blocks or cores write what two of them write."""
+        low, high = conflict.bytes()
+        place = conflict.second.access.place
+        writers = {
+            use[0]
+            for use in self.gm_uses
+            if use[2] and use[1].place == place and use[1].low < high and low < use[1].high
+        }
+        if len(writers) < _MANY_WRITERS:
+            return ""
+        unit = "blocks" if self._seats_a_block == 1 else "cores"
+        shown = ", ".join(str(one) for one in sorted(writers)[:4])
+        return (
+            f"\n  {len(writers)} {unit} write there ({shown}, …), of which one would do: if the kernel goes through "
+            f"all tiles by itself, launch it with as many {unit} as it was made for"
+        )
 
     def _unit_name(self, use: GmUse) -> str:
         """Return "block 3", in a mix kernel the core that runs its part of a block."""

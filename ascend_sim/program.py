@@ -23,6 +23,7 @@ from ascend_sim.hazards import Order
 from ascend_sim.insert_sync import InsertSync
 from ascend_sim.lang.forms import clearer
 from ascend_sim.leftovers import Settings
+from ascend_sim.pass_through import QueueUses
 from ascend_sim.placement import KernelType, task_ratio
 from ascend_sim.scalar_call import ScalarCall
 from ascend_sim.scalar_items import ScalarItems
@@ -72,6 +73,7 @@ class Program(FlagItems, ScalarItems):
         self.closing: list[Callable[[], None]] = []  # what it does when the function has returned
         self.settings = Settings(self)
         self.statics = Statics(self)
+        self.queue_uses = QueueUses(self)
         self.registers.listener = self.settings.changed
         self.order = Order(self) if session.checks != "off" else None
         self.auto = AutoSync(self) if session.auto_sync and core.kind is CoreKind.AIV else None
@@ -147,6 +149,7 @@ class Program(FlagItems, ScalarItems):
         self._check_registers()
         if self.order is not None:
             self.statics.look_over(core.log)
+            self.queue_uses.look_over()
         self.session.block_done(self, core, time)
 
     # ---- instructions -----------------------------------------------------------------------
@@ -208,8 +211,11 @@ class Program(FlagItems, ScalarItems):
             step.owners = tuple(
                 access.owner.serial for access in accesses if access.owner is not None
             )
-            if len(step.owners) < len(accesses) and self.order is not None:
-                self.statics.note(accesses)
+            if self.order is not None:
+                if len(step.owners) < len(accesses):
+                    self.statics.note(accesses)
+                if step.owners:
+                    self.queue_uses.note(call, accesses, site)
             buffer = call.writes[0].buffer
             if buffer is not None:
                 self.session.written_buffers.add(buffer.index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +74,6 @@ class Session(Findings):
         self.memory = GlobalMemory(chip, self.agenda)
         self.written_buffers: set[int] = set()
         self.reserved: dict[str, int] = {}  # bytes that a TPipe has handed out at most, by memory
-        self.gm_uses: list[Sequence[Any]] = []  # fields of GmUse
         self.spill: Callable[[CoreLog, int], None] | None = None  # takes items of a long run
         self.spill_above = sys.maxsize
         self.phases = {"": 0}

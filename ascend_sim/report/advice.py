@@ -6,13 +6,14 @@ the kernel's own time, without the launch, over all cores that use the pipe in q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ascend_sim.report.columns import CAUSE_CODE, SUB_CODE, Columns, Ints
 from ascend_sim.report.employment import employed, kind_of, without_work
+from ascend_sim.report.habits import Habit
 from ascend_sim.report.ledger import Ledger, PipeTotals, Totals
 from ascend_sim.trace import Cause, Kind, MemoryCause
 from isa.types import Pipe
@@ -22,6 +23,14 @@ _BUFFERS_MATTER = 0.1
 _GM_IS_THE_LIMIT = 0.75
 _UNEVEN = 0.1
 _MOST = 2
+_EXPLAINED = {
+    "bursts": ("latency", "misses", "share", "issue"),
+    "stride": ("banks",),
+    "scalar": ("issue", "startup"),
+    "reductions": ("barriers",),
+    "cores": ("misses",),
+}
+"""What a habit is the reason of, so that it need not be said too."""
 _WORKING = [CAUSE_CODE[Cause.BUSY], CAUSE_CODE[Cause.BANK_CONFLICT]]
 
 
@@ -50,13 +59,16 @@ class Facts:
     by its instructions, so that no other could begin, waits for a share of bandwidth left out: what
     stays of a pipe's time when everything else overlaps. `gm`: the share of the kernel's time that its
     bytes take on HBM or L2 however they are ordered. `spread`: by which share the core that works shortest
-    stays below the one that works longest.
+    stays below the one that works longest. `even`: how long the `cores` work on average, as a share of the one that
+    works longest.
     """
 
     startup: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     gm: float = 0.0
     spread: float = 1.0
+    even: float = 1.0
+    cores: int = 1
 
 
 def gather_facts(ledger: Ledger, gm_cycles: int = 0) -> Facts:
@@ -81,7 +93,9 @@ def gather_facts(ledger: Ledger, gm_cycles: int = 0) -> Facts:
     spans = [max(core.end - core.start, 0) for core in cores]
     longest = max(spans, default=0)
     spread = 1 - min(spans) / longest if longest else 0.0
-    return Facts(startup, held, min(gm_cycles / span, 1.0) if span > 0 else 0.0, spread)
+    even = sum(spans) / len(spans) / longest if longest else 1.0
+    gm = min(gm_cycles / span, 1.0) if span > 0 else 0.0
+    return Facts(startup, held, gm, spread, even, len(spans))
 
 
 def _held(columns: Columns) -> Ints:
@@ -106,7 +120,11 @@ def _held(columns: Columns) -> Ints:
 
 
 def advise(
-    totals: Totals, cycles: int, launch_cycles: int, facts: Facts | None = None
+    totals: Totals,
+    cycles: int,
+    launch_cycles: int,
+    facts: Facts | None = None,
+    habits: Iterable[Habit] = (),
 ) -> list[str]:
     """Return up to two sentences, the weightiest first; none where nothing stands out."""
     pipes = _shares(totals)
@@ -126,7 +144,7 @@ def advise(
         "issue": _issue(pipes, startup),
         "banks": _banks(pipes),
         "cross": _cross_core(pipes),
-        "tail": _tail(pipes, facts.spread),
+        "tail": _tail(pipes, facts),
         "work": _work(totals),
     }
     weighty = {
@@ -137,6 +155,11 @@ def advise(
     if "gm" in weighty:
         for about in ("share", "misses", "buffers", "latency"):
             weighty.pop(about, None)  # all of them end at the same limit
+    for habit in habits:
+        if habit.weight >= _WORTH_SAYING:
+            weighty[habit.about] = _Advice(habit.weight, habit.text)
+            for about in _EXPLAINED.get(habit.about, ()):
+                weighty.pop(about, None)
     if "work" in weighty:
         weighty.pop("tail", None)  # who has none waits for those who have
     if "buffers" in weighty:
@@ -375,14 +398,16 @@ def _cross_core(pipes: list[_PipeShares]) -> _Advice | None:
     )
 
 
-def _tail(pipes: list[_PipeShares], spread: float) -> _Advice | None:
+def _tail(pipes: list[_PipeShares], facts: Facts) -> _Advice | None:
     tail, cross = _longest_tail(pipes), _most(pipes, "cross_core")
-    if spread < _UNEVEN or (cross is not None and cross[1] > tail):
+    even, cores = facts.even, facts.cores
+    if facts.spread < _UNEVEN or (cross is not None and cross[1] > tail):
         return None  # all work equally long: what is left of the tail is the launch, core by core
     return _Advice(
         tail,
         f"Cores that are done wait {_percent(tail)} of the kernel's time for the slowest one: split the work "
-        "more evenly.",
+        f"more evenly. On average the {cores} cores work {_percent(even)} as long as the slowest; finer tiles, or as "
+        f"many for each core, would level that.",
     )
 
 

@@ -14,6 +14,7 @@ from ascend_sim.config import Chip
 from ascend_sim.errors import Finding
 from ascend_sim.report.advice import advise, gather_facts
 from ascend_sim.report.bounds import gm_work, lower_bound, roofline
+from ascend_sim.report.habits import habits
 from ascend_sim.report.ledger import (
     Ledger,
     build_ledger,
@@ -75,7 +76,11 @@ def build_summary(
         "roofline": roofline(ledger, chip, whole, totals, cold=cold),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
         "advice": advise(
-            totals, log.cycles, log.launch_cycles, gather_facts(ledger, max(gm.values()))
+            totals,
+            log.cycles,
+            log.launch_cycles,
+            gather_facts(ledger, max(gm.values())),
+            habits(ledger, totals, {"aic": chip.cores.aic, "aiv": chip.cores.aiv}),
         ),
     }
     return known | {key: value for key, value in extra.items() if key not in known}

@@ -266,6 +266,9 @@ class Binder:
             geometry.append(
                 (operand is self.operands[0], operand.tensor.addr, *operand.strides, blocks)
             )
+        strides = [operand.block_stride for operand in self.operands]
+        if any(stride != 1 for stride in strides):
+            extra += f",blk:{'/'.join(map(str, strides))}"
         call = Call(
             self.instruction,
             Pipe.V,
