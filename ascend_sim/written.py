@@ -10,7 +10,7 @@ import numpy as np
 
 from isa.access import Access
 from isa.cube_forms import LoadCall
-from isa.types import BLOCK_BYTES
+from isa.types import BLOCK_BYTES, Space
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from ascend_sim.trace import Item
     from isa.instruction import Call
     from isa.tensor import Owner
-    from isa.types import Space
 
 
+_NZ_AXES = 4
+"""Axes of what a copy to NZ writes: matrices, column groups, rows, a block."""
+FRACTAL = 16
+"""Rows of a fractal."""
 _RECENT = 32
 """Copies with filler that are remembered, to say where a byte of it came from."""
 
@@ -111,6 +114,7 @@ class Written:
         self._session = program.session
         self._memories = {space: _Memory(size) for space, size in program.core.memory_sizes.items()}
         self._hollow: list[tuple[Access, int]] = []  # loads of bytes that nothing had written
+        self._narrow: deque[tuple[Call, int]] = deque(maxlen=_RECENT)  # see `_note_groups`
         self._padded: deque[tuple[Call, int]] = deque(maxlen=_RECENT)  # copies with filler
         self._known: set[Access] = set()  # reads found written, and writes marked, bit by bit
         self._known_of: dict[int, set[Access]] = {}  # those that use an owner's bytes
@@ -127,6 +131,8 @@ class Written:
         """Look over what an instruction reads, and mark what it writes."""
         call = item.call
         memories = self._memories
+        if self._narrow and call.extra.startswith("fractals:"):
+            self._look_at_fractals(item, call.reads[0])
         for access in call.reads:
             if (
                 access.buffer is None
@@ -138,6 +144,8 @@ class Written:
         if target.buffer is not None:
             return
         memory = memories[target.space]
+        if len(target.shape) == _NZ_AXES and target.shape[1] > 1:
+            self._note_groups(call, item.site)
         undefined = call.template.undefined
         if undefined:
             self._mark_but(memory, target, undefined)
@@ -162,6 +170,35 @@ class Written:
             self._check_written(item, access)
         self._remember(access)
         return True
+
+    def _note_groups(self, call: Call, site: int) -> None:
+        """Take note of a copy to L1 whose column groups are closer together than the 16 rows of a fractal."""
+        target = call.writes[0]
+        rows, pitch = target.shape[2], target.strides[2]
+        if target.space is Space.L1 and target.strides[1] < -(-rows // FRACTAL) * FRACTAL * pitch:
+            self._narrow.append((call, site))
+
+    def _look_at_fractals(self, item: Item, source: Access) -> None:
+        """Report a load of whole fractals from where column groups begin within each other's."""
+        for call, site in self._narrow:
+            target = call.writes[0]
+            if not target.overlaps(source):
+                continue
+            stride = target.strides[1] // BLOCK_BYTES
+            self._session.report(
+                "LAYOUT",
+                "groups-within-a-fractal",
+                f"{call.name} puts the column groups of {target.name} dst_nz_c0_stride {stride} blocks apart, and "
+                f"{item.name} at {self._session.where_text(item.site)} takes fractals of {FRACTAL} rows there: rows "
+                f"from {stride} on of one group are the first of the next. dst_nz_c0_stride is the rows rounded up to "
+                f"{FRACTAL}: {-(-target.shape[2] // FRACTAL) * FRACTAL}",
+                site,
+                self._program.core.name,
+                call.pipe.name,
+                target.name,
+                (target.low, target.high),
+                struck=True,
+            )
 
     def _remember(self, access: Access) -> None:
         self._known.add(access)

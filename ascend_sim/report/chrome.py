@@ -197,7 +197,10 @@ def _flag(item: Item, end: int, free: int, pid: str, writer: _Writer) -> Iterato
         name, colour, begin = "WAIT_FLAG", "yellow", min(max(arrived, free), end)
     place = f'"pid":{pid},"tid":"{LANE_OF[item.pipe]}"'
     common = f'"name":"{name}","cname":"{colour}","id":"{writer.ids[key_of(item)]}"'
-    args = writer.args(item, f'"{flag_detail(item)}"')
+    paired = item  # ids that belong to a source pipe let one event's set release another one's wait
+    if item.kind is Kind.WAIT_FLAG and item.event is not None and item.partner is not None:
+        paired = item.partner
+    args = writer.args(item, f'"{flag_detail(paired)}"')
     yield f'{{"ph":"B",{common},"ts":{begin / writer.mhz!r},{place},"args":{args}}}'
     yield f'{{"ph":"E",{common},"ts":{end / writer.mhz!r},{place},"args":{{}}}}'
 
