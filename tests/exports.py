@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ascend_sim.report.chain import longest_chain
 from ascend_sim.report.chrome import LANE_OF, LANES, process_name, write_chrome_trace
 from ascend_sim.report.ledger import Ledger, build_ledger
 from ascend_sim.report.perfetto import write_perfetto_trace
@@ -203,6 +204,7 @@ def check_reports(run: Run) -> None:
     if run.origin is not None:  # else it was cut short, with some of its work undone
         about = {"options": run.options, "block_dim": run.blocks}
         check_bounds(build_summary(run.log, run.chip, [], None, about, ledger))
+        assert longest_chain(ledger, run.chip) <= run.cycles
 
 
 def check_bounds(summary: dict[str, Any]) -> None:
@@ -211,6 +213,7 @@ def check_bounds(summary: dict[str, Any]) -> None:
     assert all(roof["cycles"] <= found["kernel_cycles"] + 1 for roof in found["roofs"]), found
     assert found["operator"]["lower_bound_cycles"] <= summary["cycles"]
     assert summary["bound"]["lower_bound_cycles"] <= summary["cycles"]
+    assert summary["as_written"]["lower_bound_cycles"] <= summary["cycles"]
 
 
 def compare_perfetto(events: Iterable[Event], pipes: dict[tuple[str, str], dict[str, str]]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ascend_sim.config import Chip
 from ascend_sim.report.calls import READS_GM, WRITES_GM
+from ascend_sim.report.chain import longest_chain
 from ascend_sim.report.ledger import Ledger, Totals
 from ascend_sim.report.traffic import Tally, distinct_bytes, gm_directions
 from ascend_sim.trace import Kind
@@ -60,6 +61,21 @@ def lower_bound(ledger: Ledger, totals: Totals, gm: Mapping[str, int]) -> dict[s
     return {
         "limit": limit if busy > start + end_cost else "launch",
         "lower_bound_cycles": bound,
+    }
+
+
+def as_written(ledger: Ledger, chip: Chip, bound: Mapping[str, Any]) -> dict[str, str | int]:
+    """Return what the kernel as written cannot beat: its work and data (`bound`), or its dependences, if longer.
+
+    `dependences_cycles` is the longest chain of dependences, see `ascend_sim.report.chain`.
+    """
+    log = ledger.log
+    chain = min(longest_chain(ledger, chip), log.cycles)
+    longer = chain > bound["lower_bound_cycles"]
+    return {
+        "limit": "dependences" if longer else bound["limit"],
+        "lower_bound_cycles": max(chain, bound["lower_bound_cycles"]),
+        "dependences_cycles": chain,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ascend_sim.config import Chip
 from ascend_sim.errors import Finding
 from ascend_sim.report.advice import advise, gather_facts
-from ascend_sim.report.bounds import gm_work, lower_bound, roofline
+from ascend_sim.report.bounds import as_written, gm_work, lower_bound, roofline
 from ascend_sim.report.habits import habits
 from ascend_sim.report.ledger import (
     Ledger,
@@ -55,6 +55,7 @@ def build_summary(
     l2_start = extra.get("l2_start") or extra.get("options", {}).get("l2_start", "cold")
     cold = l2_start != "warm"
     gm = gm_work(ledger, chip, whole, cold=cold)
+    bound = lower_bound(ledger, totals, gm)
     known = {
         "schema_version": SCHEMA_VERSION,
         "op": extra.get("op", ""),
@@ -72,7 +73,8 @@ def build_summary(
         },
         "stalls": stall_totals(totals),
         "overlap": overlap_cycles(ledger),
-        "bound": lower_bound(ledger, totals, gm),
+        "bound": bound,
+        "as_written": as_written(ledger, chip, bound),
         "roofline": roofline(ledger, chip, whole, totals, cold=cold),
         "findings": [finding_entry(finding, FINDING_KEYS) for finding in findings],
         "advice": advise(

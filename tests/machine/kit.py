@@ -14,6 +14,7 @@ import pytest
 import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.launch import on_run
+from ascend_sim.report.chain import longest_chain
 from ascend_sim.report.critical_path import MOVE, SET, WAY, WORK
 from ascend_sim.report.ledger import build_ledger, pipe_totals
 from ascend_sim.report.slack import slack
@@ -165,6 +166,7 @@ def check_bounds(run: Run) -> None:
     if run.origin is None:
         return  # cut short: not all of the work was done
     exports.check_bounds(run.summary)
+    assert longest_chain(run.ledger, run.chip) <= run.cycles
 
 
 def check_order(log: Log) -> None:

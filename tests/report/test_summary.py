@@ -22,7 +22,7 @@ TOY = load_chip("toy")
 EXTRA = {"op": "add", "block_dim": 1, "l2_start": "cold"}
 KEYS = [
     "schema_version", "op", "chip", "block_dim", "cycles", "launch_cycles", "time_us", "l2_start",
-    "numerics", "pipes", "instructions", "items", "work", "bytes", "phases", "stalls", "overlap", "bound",
+    "numerics", "pipes", "instructions", "items", "work", "bytes", "phases", "stalls", "overlap", "bound", "as_written",
     "roofline", "findings", "advice",
 ]  # fmt: skip
 

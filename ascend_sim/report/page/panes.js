@@ -46,15 +46,16 @@ function pathPane(pane) {
 }
 
 function boundsPane(pane) {
-  const found = data.summary.roofline, bound = data.summary.bound, cycles = data.cycles;
+  const found = data.summary.roofline, bound = data.summary.bound, written = data.summary.as_written || bound, cycles = data.cycles;
   const most = Math.max(found.kernel_cycles, ...found.roofs.map((roof) => roof.cycles), 1);
   const rows = found.roofs.map((roof, k) => [k ? escaped(roof.name) : `<b>${escaped(roof.name)}</b>`, roof.kind, `${number(roof.work)} ${roof.unit}`, roof.unit === "bytes" ? `${(roof.per_cycle * data.clock_mhz / 1000).toFixed(0)} GB/s` : `${roof.per_cycle} a cycle`, number(roof.cycles), percent(roof.cycles, found.kernel_cycles), `<span class="meter" style="width:${260 * roof.cycles / most}px"></span>`]);
   pane.innerHTML = `<p class="note">What each resource needs for this run's work, if nothing else held it up. The nearest roof is ${escaped(found.nearest || "none")}; the kernel takes ${found.distance ? found.distance.toFixed(2) : "–"} times what that needs (${number(found.kernel_cycles)} cycles without the launch).</p>
     <div class="columns"><div>${table(["Resource", "Kind", "Work", "Rate", "#Needs at least", "#Of the kernel", ""], rows)}</div>
     <div><h3>Lower bounds</h3>${table(["Bound", "#Cycles", "#Time", "Set by"], [
       ["this run", number(cycles), micro(cycles), ""],
-      ["as written", number(bound.lower_bound_cycles), micro(bound.lower_bound_cycles), escaped(bound.limit)],
-      ["of the operator", number(found.operator.lower_bound_cycles), micro(found.operator.lower_bound_cycles), escaped(found.operator.limit)]])}
+      ["as written: work, data, dependences", number(written.lower_bound_cycles), micro(written.lower_bound_cycles), escaped(written.limit)],
+      ["this work in any order", number(bound.lower_bound_cycles), micro(bound.lower_bound_cycles), escaped(bound.limit)],
+      ["any kernel of the operator", number(found.operator.lower_bound_cycles), micro(found.operator.lower_bound_cycles), escaped(found.operator.limit)]])}
     <h3 style="margin-top:14px">Roofline</h3><div id="roofline"></div></div></div>`;
   rooflinePlot(pane.querySelector("#roofline"), found);
 }
