@@ -45,6 +45,8 @@ ELSEWHERE = {
     "rows-not-computed": "which rows nothing wrote, and that the lengths add up to fewer rows",
     "differs-from-library": "how many elements differ from the reference, by how much, and the first of them",
     "not-the-adjoint": "how many elements differ from the true adjoint, and why",
+    "mismatch": "how many elements differ, by how much, in which pattern, the first of them, and what that looks like",
+    "discontinuous": "all that differs comes from numbers within some ulp of a step",
     "tiling-failed": "the tiling refuses these sizes: the kernel does not run",
     "…-limit": "a parameter is outside the range that its field has; the code begins with the parameter's name",
 }

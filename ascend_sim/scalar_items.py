@@ -218,14 +218,14 @@ class ScalarItems(Issuer):
         """Leave a mark in the traces."""
         self._scalar(flag_priced(name, text=detail), self.site())
 
-    def stop(self, name: str, code: str, message: str) -> None:
+    def stop(self, name: str, kind: str, code: str, message: str) -> None:
         """Stop the kernel when the scalar unit gets here."""
         site = self.site()
 
         def stop(_: Core) -> None:
             place = self.session.sites[site]
             finding = Finding(
-                "STATE", code, message, place.file, place.line, self.core.name, "S", struck=True
+                kind, code, message, place.file, place.line, self.core.name, "S", struck=True
             )
             where = self.session.where_text(site)
             raise KernelError(f"{message}\n  at {where}, {self.core.name}", finding)

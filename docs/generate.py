@@ -20,6 +20,7 @@ from ascend_sim.codes import finding_codes
 from ascend_sim.errors import EXIT_CODE, KINDS
 from ascend_sim.instructions.table import instruction_rows, language_rows
 from ascend_sim.lang.refused import NOT_SIMULATED
+from ascend_sim.vendor_codes import vendor_of
 from isa.vector.refused import REFUSED
 
 DOCS = Path(__file__).resolve().parent
@@ -35,10 +36,15 @@ def code_table() -> str:
     known = finding_codes()
     lines = []
     for kind in sorted({kind for kind, _ in known}, key=KINDS.index):
-        lines += [f"### {kind}, exit code {EXIT_CODE[kind]}", "", "| code | says |", "|---|---|"]
+        lines += [
+            f"### {kind}, exit code {EXIT_CODE[kind]}",
+            "",
+            "| code | says | elsewhere |",
+            "|---|---|---|",
+        ]
         for code in sorted(code for its_kind, code in known if its_kind == kind):
             says = " · ".join(_cell(message) for message in known[kind, code])
-            lines.append(f"| `{code}` | {says} |")
+            lines.append(f"| `{code}` | {says} | {', '.join(vendor_of(kind, code).names())} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -93,7 +94,10 @@ def explain(
         str | None, typer.Option("--line", metavar="FILE:N", help="A line of the kernel.")
     ] = None,
     code: Annotated[
-        str | None, typer.Option("--code", metavar="CODE", help="The code of a finding.")
+        str | None,
+        typer.Option(
+            "--code", metavar="CODE", help="The code of a finding, or the vendor's name of one."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -118,9 +122,32 @@ def explain(
 def _explain_code(code: str, *, as_json: bool) -> int:
     from ascend_sim.codes import MEANING, finding_codes
     from ascend_sim.errors import EXIT_CODE
+    from ascend_sim.vendor_codes import find, meaning, vendor_of
 
     known = finding_codes()
     kinds = [kind for kind, name in known if name == code]
+    theirs = None if kinds else find(code)
+    if not kinds and theirs is None:  # codes that begin with a parameter's name are one entry
+        form = next((name for _, name in known if "…" in name and _is_of(code, name)), code)
+        kinds = [kind for kind, name in known if name == form]
+        known = {
+            (kind, code if name == form else name): said for (kind, name), said in known.items()
+        }
+    if theirs is not None:
+        same = [(kind, name) for kind, name in known if theirs in vendor_of(kind, name).names()]
+        text = [
+            meaning(theirs),
+            f"Here it is told as {', '.join(f'{k} {n}' for k, n in sorted(same))}.",
+        ]
+        _show(
+            {
+                "vendor": theirs,
+                "codes": [{"kind": k, "code": n} for k, n in sorted(same)],
+                "text": text,
+            },
+            as_json=as_json,
+        )
+        return 0
     if not kinds:
         raise ConfigError(
             f"no finding has the code {code!r}{_codes_like(code, known)} (docs/checks.md lists them all)"
@@ -128,8 +155,21 @@ def _explain_code(code: str, *, as_json: bool) -> int:
     for kind in kinds:
         text = [f"{kind} {code}: {MEANING[kind]} (exit code {EXIT_CODE[kind]})."]
         text += [" ".join(message.split()) for message in known[kind, code]]
-        _show({"kind": kind, "code": code, "text": text}, as_json=as_json)
+        vendor = vendor_of(kind, code)
+        text += vendor.text()
+        entry = {
+            "kind": kind,
+            "code": code,
+            "exit_code": EXIT_CODE[kind],
+            "vendor": vendor.as_dict(),
+        }
+        _show({**entry, "text": text}, as_json=as_json)
     return 0
+
+
+def _is_of(code: str, form: str) -> bool:
+    """Return whether a code is a form such as "…-limit" filled in."""
+    return re.fullmatch(re.escape(form).replace("…", "[a-z0-9-]+"), code) is not None
 
 
 def _codes_like(word: str, known: Iterable[tuple[str, str]]) -> str:

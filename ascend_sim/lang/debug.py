@@ -167,6 +167,7 @@ def trap() -> None:
     """Stop the kernel here, as an exception of the core does."""
     program().stop(
         "trap",
+        "STATE",
         "trap",
         "the kernel stopped itself with trap(); on the hardware the stream reports an exception of the core",
     )

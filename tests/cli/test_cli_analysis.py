@@ -51,7 +51,7 @@ def test_a_line_and_a_code_are_explained(two_runs) -> None:
     ("words", "message"),
     [
         (("explain", "--code", "flag-left-st"), "did you mean 'flag-left-set'"),
-        (("explain", "--code", "race"), "the codes of that kind are insert-sync-event, race-blocks-raw"),
+        (("explain", "--code", "race"), "the codes of that kind are depends-on-timing, insert-sync-event"),
         (("explain",), "explain what?"),
         (("explain", "--line", "kernel.py:3"), "needs the folder of a run"),
         (("report", "nowhere"), "there is no folder nowhere"),
