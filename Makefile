@@ -2,6 +2,7 @@
 # make test    lint, types and all quick tests
 # make slow    the slow tests
 # make check   what CI does: everything from a fresh clone, then from an installed wheel
+# make accuracy  all published measurements (about half an hour of CPU), and docs/accuracy.md made anew
 # make pyasc   the environment that `ascend-sim export` and its tests need, once, in the user's cache
 # make clean   remove what the above made
 #
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test slow check pyasc clean
+.PHONY: demo test slow accuracy check pyasc clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -26,6 +27,10 @@ test: $(INSTALLED)
 
 slow: $(INSTALLED)
 	$(BIN)/pytest -n auto -m slow
+
+accuracy: $(INSTALLED)
+	$(BIN)/ascend-sim accuracy --save benchmarks/measured/results.json
+	$(BIN)/python docs/generate.py
 
 pyasc: $(INSTALLED)
 	$(BIN)/ascend-sim export --setup

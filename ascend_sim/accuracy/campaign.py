@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
@@ -25,6 +26,8 @@ def run_cases(
 ) -> dict[str, Any]:
     """Simulate all records (of one family, where named) and return records, pairs, summary and chip revisions.
 
+    `cpu_s` is the time that all records took together, on however many cores.
+
     A record that cannot be simulated has `error` with the reason instead of figures; nothing is left out.
     Records run in `workers` processes, as many as the machine has cores where None.
     """
@@ -33,8 +36,10 @@ def run_cases(
     chosen = [one for one in cases.records if family is None or one.family == family]
     simulated = _simulate_all(chosen, workers or os.cpu_count() or 1, progress)
     rows: list[dict[str, Any]] = []
+    cpu_s = 0.0
     for record in chosen:
         figures = simulated[record.id]
+        cpu_s += figures.pop("cpu_s")
         row: dict[str, Any] = record_row(record, figures)
         if "error" in figures:
             row |= {"simulated": dict.fromkeys(TIMES), "error": figures["error"]}
@@ -46,6 +51,7 @@ def run_cases(
     return {
         "schema_version": 1,
         "chips": {name: load_chip(name).revision for name in names},
+        "cpu_s": cpu_s,
         "records": rows,
         "pairs": pairs,
         "summary": summary(rows, pairs),
@@ -76,10 +82,11 @@ def _tell(progress: Progress | None, done: int, total: int, name: str) -> None:
 
 
 def _simulate(record: Record) -> dict[str, Any]:
-    """Return a record's simulated figures, or why there are none."""
+    """Return a record's simulated figures, or why there are none, and the CPU seconds that it took."""
+    begin = time.process_time()
     try:
-        return families.simulate(record)
+        figures = families.simulate(record)
     except Exception as error:  # a kernel that fails is a row of the table, not the end of it
-        return {
-            "error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        }
+        text = str(error).splitlines()[0] if str(error) else ""
+        figures = {"error": f"{type(error).__name__}: {text}"}
+    return figures | {"cpu_s": time.process_time() - begin}

@@ -14,11 +14,14 @@ from rich.table import Table
 
 from ascend_sim.accuracy import families, load_cases
 from ascend_sim.accuracy.campaign import run_cases
+from ascend_sim.accuracy.card import save_result
 from ascend_sim.accuracy.measure import PIPES
 from ascend_sim.accuracy.score import shift
 
 
-def show_accuracy(cases: Path | None, family: str | None, *, as_json: bool) -> int:
+def show_accuracy(
+    cases: Path | None, family: str | None, *, as_json: bool, save: Path | None = None
+) -> int:
     """Run the records and print the errors; 1 where a record could not be simulated."""
     file = cases or families.folder() / "cases.yaml"
     loaded = load_cases(file)
@@ -31,6 +34,8 @@ def show_accuracy(cases: Path | None, family: str | None, *, as_json: bool) -> i
             bar.update(task, completed=done, total=total, description=name)
 
         result = run_cases(loaded, family=family, progress=tell)
+    if save is not None:
+        save_result(result, save)
     if as_json:
         print(json.dumps(result, indent=1))
     else:

@@ -307,11 +307,15 @@ def accuracy(
         str | None, typer.Option("--family", metavar="NAME", help="Only this family of kernels.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE", help="Keep what docs/accuracy.md is made from."),
+    ] = None,
 ) -> None:
     """Simulate kernels that were timed on the hardware and print measured against simulated time."""
     from ascend_sim.cli.accuracy import show_accuracy
 
-    _exit(lambda: show_accuracy(cases, family, as_json=as_json))
+    _exit(lambda: show_accuracy(cases, family, as_json=as_json, save=save))
 
 
 def _show_version(wanted: bool) -> None:

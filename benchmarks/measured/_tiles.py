@@ -92,6 +92,12 @@ def grid(
     return result
 
 
+def grid_of(cores: int, size: tuple[int, int, int]) -> tuple[int, int]:
+    """Return the grid of cores, rows and columns, on which all cores together load least."""
+    pairs = [(rows, cores // rows) for rows in range(1, cores + 1) if cores % rows == 0]
+    return min(pairs, key=lambda pair: (size[0] / pair[0] + size[1] / pair[1], pair[0]))
+
+
 def slice_of(total: int, number: int, size: int) -> tuple[int, int]:
     """Return first and count of the slice of this number, of slices of `size`; the last ones are short or empty."""
     first = min(total, number * size)

@@ -1,4 +1,4 @@
-"""Elementwise z = x + y over [8192, 8192] halfs: from one core and the scalar unit to 48 cores without conflicts."""
+"""Elementwise z = x + y over a matrix of halfs: from one core and the scalar unit to 48 cores without conflicts."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ import numpy as np
 from ascend_sim import asc
 from ascend_sim.accuracy import Record, time_launch, times
 
-ROWS = 8192
-ROW = 8192  # elements
-EVENTS = asc.HardEvent
+from ._kit import EVENTS, scale, share, window
 
 
-def rows_of(block: int, blocks: int) -> tuple[int, int]:
-    """Return first row and number of rows of a block: the first blocks have one more."""
-    share, extra = divmod(ROWS, blocks)
-    return block * share + min(block, extra), share + (block < extra)
-
-
-def add_chunks(x, y, z, chunk: int, places: list[tuple[int, int, int]], bypass: bool):
-    """Walk a core's range in chunks; `places` are the UB addresses of x, y and z, one triple a buffer."""
-    first, rows = rows_of(asc.get_block_idx(), asc.get_block_num())
-    total = rows * ROW
-    x_gm, y_gm, z_gm = window(x, first, bypass), window(y, first, bypass), window(z, first, False)
+def add_chunks(
+    x, y, z, shape: tuple[int, int], chunk: int, places: list[tuple[int, int, int]], bypass: bool
+):
+    """Walk a core's rows in chunks; `places` are the UB addresses of x, y and z, one triple a buffer."""
+    row, rows = share(shape[0], asc.get_block_idx(), asc.get_block_num())
+    first, total = row * shape[1], rows * shape[1]
+    x_gm, y_gm = window(x, first, bypass=bypass), window(y, first, bypass=bypass)
+    z_gm = window(z, first)
     slots = [
         tuple(
             asc.LocalTensor(x.dtype, position, address, chunk)
@@ -61,23 +56,14 @@ def add_chunks(x, y, z, chunk: int, places: list[tuple[int, int, int]], bypass: 
         asc.wait_flag(EVENTS.MTE3_V, index)
 
 
-def window(address, first: int, bypass: bool):
-    """Return the rows from `first` on as a tensor, read around L2 where asked."""
-    tensor = asc.GlobalTensor()
-    tensor.set_global_buffer(address + first * ROW)
-    if bypass:
-        tensor.set_l2_cache_hint(asc.CacheMode.CACHE_MODE_DISABLE)
-    return tensor
-
-
-def add_scalar(x, y, z, chunk: int, rows: int):
+def add_scalar(x, y, z, chunk: int, count: int):
     """Add the same way with the scalar unit alone: two reads and one write of UB an element."""
-    first, _ = rows_of(asc.get_block_idx(), asc.get_block_num())
-    x_gm, y_gm, z_gm = (window(address, first, False) for address in (x, y, z))
+    first, _ = share(count, asc.get_block_idx(), asc.get_block_num())
+    x_gm, y_gm, z_gm = (window(address, first) for address in (x, y, z))
     a, b, c = (
         asc.LocalTensor(x.dtype, asc.TPosition.VECCALC, place, chunk) for place in (0, 32768, 65536)
     )
-    for start in range(0, rows * ROW, chunk):
+    for start in range(0, count, chunk):
         asc.data_copy(a, x_gm[start:], chunk)
         asc.data_copy(b, y_gm[start:], chunk)
         asc.set_flag(EVENTS.MTE2_S, 0)
@@ -96,15 +82,15 @@ CONFLICT_FREE = [(0, 32512, 131072), (65536, 98048, 163584)]
 
 
 def simulate(record: Record) -> dict:
-    x, y, z = (np.zeros((ROWS, ROW), np.float16) for _ in range(3))
-    chunk = record.params["chunk_elems"]
+    shape, chunk = tuple(record.shape), record.params["chunk_elems"]
+    x, y, z = (np.zeros(shape, np.float16) for _ in range(3))
     if record.params.get("vector") is False:
         return scalar_part(record, x, y, z, chunk)
     places = SINGLE if record.params["buffers"] == 1 else DOUBLE
     if record.params.get("bank_conflict_free"):
         places = CONFLICT_FREE
     bypass = bool(record.params.get("l2_bypass"))
-    kernel = partial(add_chunks, chunk=chunk, places=places, bypass=bypass)
+    kernel = partial(add_chunks, shape=shape, chunk=chunk, places=places, bypass=bypass)
     return times(time_launch(kernel, x, y, z, record=record, cores=record.cores))
 
 
@@ -114,11 +100,11 @@ SCALAR_ROWS = 8
 
 def scalar_part(record: Record, x, y, z, chunk: int) -> dict:
     """Simulate a few rows of the one-core scalar loop and scale to all: in full it takes hours."""
-    part = time_launch(
-        add_scalar, x, y, z, chunk, SCALAR_ROWS, record=record, cores=record.cores, numerics="on"
+    rows, columns = x.shape
+    count = SCALAR_ROWS * columns
+    run = time_launch(
+        add_scalar, x, y, z, chunk, count, record=record, cores=record.cores, numerics="on"
     )
-    launch_us = part.chip.us(part.log.launch_cycles)
-    scale = ROWS / SCALAR_ROWS
-    scaled = {key: value and value * scale for key, value in times(part).items()}
-    scaled["task_us"] = (part.time_us - launch_us) * scale + launch_us
-    return scaled | {"simulated_part": f"{SCALAR_ROWS} of {ROWS} rows, scaled"}
+    return scale(run, rows / SCALAR_ROWS, rows / SCALAR_ROWS) | {
+        "simulated_part": f"{SCALAR_ROWS} of {rows} rows, scaled"
+    }

@@ -7,9 +7,8 @@ import numpy as np
 from ascend_sim.accuracy import Record
 
 from ._matmul import run_part
-from ._tiles import Plan, grid
+from ._tiles import Plan, grid, grid_of
 
-GRIDS = {4: (2, 2), 20: (4, 5)}
 PARTS = {64: 32, 128: 8}
 """Base blocks of C of each core that are simulated, by their rows; the rest is in proportion."""
 
@@ -21,5 +20,5 @@ def simulate(record: Record) -> dict:
     step = (4, 4) if params["template"] == "MDL" else (1, 1)
     norm = params["template"] == "norm"  # its default is the unit flag, that of MDL is not
     plan = Plan(size, base, step, unit_flag=norm, stored_b="KN")
-    tiles = grid(plan, GRIDS[record.cores])
-    return run_part(record, plan, tiles, np.float16, np.float32, PARTS[base[0]])
+    tiles = grid(plan, grid_of(record.cores, size))
+    return run_part(record, plan, tiles, np.float16, np.float32, PARTS.get(base[0], 8))

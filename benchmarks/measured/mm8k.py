@@ -33,4 +33,4 @@ def simulate(record: Record) -> dict:
     )
     parts = 2 if "l2_split" in params else 1
     tiles = grid(plan, tuple(params["core_grid"]), single=params.get("single_core_mn"), parts=parts)
-    return run_part(record, plan, tiles, np.float16, np.float16, TILES[record.cores])
+    return run_part(record, plan, tiles, np.float16, np.float16, TILES.get(record.cores, 6))

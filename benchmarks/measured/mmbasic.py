@@ -7,9 +7,8 @@ import numpy as np
 from ascend_sim.accuracy import Record
 
 from ._matmul import run_part
-from ._tiles import Plan, grid
+from ._tiles import Plan, grid, grid_of
 
-CORES = (4, 6)
 TILES = 6
 """Base blocks of C of each core that are simulated; the rest is in proportion."""
 
@@ -23,5 +22,5 @@ def simulate(record: Record) -> dict:
         ahead=1,
         unit_flag=params["unit_flag"],
     )
-    tiles = grid(plan, CORES, parts=2 if "l2_split" in params else 1)
+    tiles = grid(plan, grid_of(record.cores, plan.size), parts=2 if "l2_split" in params else 1)
     return run_part(record, plan, tiles, np.float16, np.float16, TILES)

@@ -23,9 +23,8 @@ from ._kit import (
     window,
 )
 from ._matmul import Alone, multiply, run_part
-from ._tiles import Plan, cyclic, grid
+from ._tiles import Plan, cyclic, grid, grid_of
 
-CORES = (4, 6)
 BASE = (128, 256, 64)
 STEPS = (8, 4)
 TILES = 6
@@ -107,7 +106,7 @@ def simulate(record: Record) -> dict:
     else:
         (m, n), k = record.shape, BASE[2]
     plan = Plan((m, n, k), BASE, STEPS, ahead=1, unit_flag=True)
-    tiles = grid(plan, CORES)
+    tiles = grid(plan, grid_of(record.cores, plan.size))
     if part == "matmul only":
         return run_part(record, plan, tiles, np.float16, np.float32, TILES)
     c, y = np.zeros((m, n), np.float32), np.zeros((m, n), np.float32)

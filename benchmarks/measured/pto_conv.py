@@ -15,10 +15,10 @@ from ascend_sim import asc
 from ascend_sim.accuracy import Record, time_launch, times
 
 from ._kit import EVENTS, POSITIONS, local, pieces, scale, share, window
+from ._tiles import grid_of
 
 C0 = 16
 FRACTAL = 256
-GRID = (4, 6)
 PERCENT = {"mac_pct": "mac_us", "mte1_pct": "mte1_us", "mte2_pct": "mte2_us", "store_pct": "fix_us"}
 STEPS_SIMULATED = 320
 """Base blocks of K, over all blocks of a core, that are simulated; the rest is in proportion."""
@@ -184,7 +184,7 @@ def simulate(record: Record) -> dict:
     _, n1, _, _ = record.shape["K_C1HW_N1_N0_C0"]
     params = record.params
     conv = Conv(n, c1, h, w, n1, tuple(params["kernel"]), tuple(params["base_mnk"][:2]))
-    blocks = conv.deal(GRID)
+    blocks = conv.deal(grid_of(record.cores, (n * h * w, n1 * C0, 0)))
     most = max(map(len, blocks))
     limit = max(2, STEPS_SIMULATED // (c1 * conv.kernel[0]))
     few = [own[:limit] for own in blocks]

@@ -35,7 +35,8 @@ def product(record: Record, m: int, n: int, k: int, step: str) -> dict:
 
 def simulate(record: Record) -> dict:
     if record.name == "l2hit":
-        return sweep(product(record, 4096, size, size, "step3") for size in (8192, 16384))
+        sizes = record.points("MNK", "M", "N", "K", "size") or (8192, 16384)
+        return sweep(product(record, size, size, size, "step3") for size in sizes)
     n, k = record.shape["N"], record.shape["K"]
     points = (product(record, m, n, k, record.params["step"]) for m in record.shape["M"])
     return sweep(points)

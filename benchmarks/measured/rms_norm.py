@@ -140,11 +140,17 @@ def together(x, gamma, y, factors, rows: int, columns: int, most: int):
 
 
 def over_rows(instruction, dst, src, spread, rows: int, room: int, stride: int):
-    """Combine each row with its block of eight equal values: a row of numbers an instruction."""
+    """Combine each row with its block of eight equal values: an instruction a row, one more for a row's tail."""
     params = asc.BinaryRepeatParams(1, 1, 0, 8, 8, stride)
+    repeats, tail = divmod(room, LANES)
     for row in range(rows):
         at = row * room
-        instruction(dst[at:], src[at:], spread[row * 8 :], LANES, -(-room // LANES), params)
+        factor = spread[row * 8 :]
+        if repeats:
+            instruction(dst[at:], src[at:], factor, LANES, repeats, params)
+        if tail:
+            at += repeats * LANES
+            instruction(dst[at:], src[at:], factor, tail, 1, params)
 
 
 def part(rows: int) -> tuple[int, int]:

@@ -1,13 +1,16 @@
 """Case files, scoring, and the kernels of the published measurements."""
 
 import math
+import re
 
 import pytest
 
 from ascend_sim.accuracy import load_cases
+from ascend_sim.accuracy.card import card, load_result, save_result
 from ascend_sim.accuracy.cases import CaseFile, Record
 from ascend_sim.accuracy.families import folder, list_families, load_family
 from ascend_sim.accuracy.measure import TIMES
+from ascend_sim.accuracy.notes import load_notes
 from ascend_sim.accuracy.score import ln_ratio, pair_row, record_row, shift, summary
 from ascend_sim.config import list_chips
 from ascend_sim.errors import ConfigError
@@ -135,3 +138,50 @@ def test_a_bad_case_file_is_told_with_its_place(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(ConfigError, match=message):
         load_cases(file)
+
+
+def campaign():
+    """A result of two records and a pair, scored as a campaign scores them."""
+    cases = small(task_us=10.0, vec_us=2.0)
+    figures = {
+        "f.a": {"task_us": 12.0, "vec_us": 1.0, "noise": 3.0, "simulated_part": "half"},
+        "f.b": {"task_us": 4.123456789, "aiv_us": [1.0, None]},
+    }
+    rows = [record_row(record, figures[record.id]) for record in cases.records]
+    pairs = [pair_row(cases, cases.pairs[0], figures)]
+    return {
+        "schema_version": 1, "chips": {"ascend910b1": 7}, "cpu_s": 120.0, "records": rows, "pairs": pairs,
+        "summary": summary(rows, pairs),
+    }  # fmt: skip
+
+
+def test_the_card_says_what_was_compared_and_how_far_off_it_is():
+    text = card(campaign())
+    assert "2 records of 1 families" in text
+    assert "ascend910b1 revision 7" in text
+    assert "2 minutes of CPU" in text
+    assert "| f.a | A | task_us | 10 | 12 | +0.182 | vec -0.69 |" in text
+    assert "* `f.a`: half" in text
+    assert re.search(r"\| f\.gain \|.*\| 2 \| 2\.91 \| right \|", text)
+
+
+def test_a_saved_result_gives_the_same_card(tmp_path):
+    file = tmp_path / "results.json"
+    save_result(campaign(), file)
+    loaded = load_result(file)
+    assert card(loaded) == card(campaign())
+    assert loaded["records"][1]["simulated"]["task_us"] == 4.123
+    assert "noise" not in loaded["records"][0]["simulated"]
+
+
+def test_a_record_that_cannot_be_simulated_is_told_in_the_card():
+    result = campaign()
+    result["records"][0] |= {"simulated": dict.fromkeys(TIMES), "error": "BoundsError: too far"}
+    assert "not simulated: BoundsError: too far" in card(result)
+
+
+def test_every_family_is_of_one_kind_and_notes_are_about_families():
+    kinds = [family for own in load_notes().kinds.values() for family in own]
+    assert sorted(kinds) == list_families()
+    assert set(load_notes().notes) <= set(kinds)
+    assert {note.cause for note in load_notes().notes.values()} == {"kernel", "model", "setup"}
