@@ -16,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from types import CodeType, FunctionType
 
+from ascend_sim.lang.iteration import loops_in
+
 Key = tuple[int, int]
 """A statement of a file: its line and column."""
 
@@ -187,9 +189,16 @@ class Workshop:
                 assert source is not None
                 tree = source.edited(tuple(edit for edit in edits if edit.file == file))
                 codes = _codes(compile(tree, file, "exec", dont_inherit=True))
+                unrolled: dict[str, CodeType | None] | None = None
                 for function in self.functions(file):
                     code = function.__code__
                     new = codes.get((code.co_qualname, code.co_firstlineno))
+                    if (code.co_qualname, code.co_firstlineno) not in codes:  # compiled anew by jit
+                        if unrolled is None:
+                            unrolled = _by_name(
+                                compile(loops_in(tree), file, "exec", dont_inherit=True)
+                            )
+                        new = unrolled.get(function.__qualname__)
                     if new is not None:
                         kept.append((function, code))
                         function.__code__ = new
@@ -197,6 +206,14 @@ class Workshop:
         finally:
             for function, code in kept:
                 function.__code__ = code
+
+
+def _by_name(module: CodeType) -> dict[str, CodeType | None]:
+    """Return the code of each function by its name; None where two have the same."""
+    found: dict[str, CodeType | None] = {}
+    for (name, _), code in _codes(module).items():
+        found[name] = None if name in found else code
+    return found
 
 
 def _codes(module: CodeType) -> dict[tuple[str, int], CodeType | None]:

@@ -40,6 +40,13 @@ class _Loops(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(loop, node))
 
 
+def loops_in(tree: ast.Module) -> ast.Module:
+    """Return a module's tree (which is changed) with loops for all of these statements."""
+    changed = _Loops().visit(tree)
+    assert isinstance(changed, ast.Module)
+    return changed
+
+
 def with_loops(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose `with ….iterate()` are loops; the function itself where it has none, or no source."""
     if not isinstance(function, FunctionType) or LOOP not in function.__code__.co_names:
