@@ -21,8 +21,8 @@ from ascend_sim.errors import (
     UninitializedRead,
     UnsupportedError,
 )
-from ascend_sim.lang.system import phase
-from ascend_sim.launch import launch, record
+from ascend_sim.lang.system import phase, trips
+from ascend_sim.launch import launch, record, sample
 from ascend_sim.recording import Recording
 from ascend_sim.run import Run
 from ascend_sim.tuning import sweep
@@ -31,5 +31,5 @@ __all__ = [
     "AlignmentError", "AscendSimError", "BoundsError", "CapacityError", "Chip", "ConfigError", "DeadlockError",
     "Finding", "HostError", "KernelError", "OperandError", "QueueError", "RaceError", "Recording", "Run",
     "SimulatorBug", "SyncError", "UninitializedRead", "UnsupportedError", "asc", "compare", "launch", "list_chips",
-    "load_chip", "phase", "record", "sweep",
+    "load_chip", "phase", "record", "sample", "sweep", "trips",
 ]  # fmt: skip

@@ -82,6 +82,11 @@ class Issuer:
         self._index = core.log.count
         self._until = 0  # the item behind which the scalar unit gets its turn
 
+    @property
+    def issued(self) -> int:
+        """How many items the core has been given."""
+        return self._index
+
     def _give_way(self) -> Any:
         return getcurrent().parent.switch()
 

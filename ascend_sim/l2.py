@@ -58,6 +58,15 @@ class L2:
             self._one_by_one(buffer).stamps[:held] = self.fills
             left -= held
 
+    @property
+    def filled(self) -> int:
+        """Sectors that have been filled since the launch."""
+        return self.fills - self.capacity - 1
+
+    def fill_up(self, sectors: int) -> None:
+        """Let so many sectors be filled that nobody uses, as far as there is room: what is held stays."""
+        self.fills += min(sectors, max(0, self.capacity - self.filled))
+
     def touch(self, access: Access, base: int, *, write: bool) -> tuple[int, int, int]:
         """Read or write the sectors of an access from byte `base`; return bytes hit, missed, and written back."""
         buffer: GmBuffer = access.buffer  # type: ignore[assignment]

@@ -22,6 +22,7 @@ from ascend_sim.placement import KernelType, places
 from ascend_sim.recorder import Asked
 from ascend_sim.recording import Recording
 from ascend_sim.run import Run
+from ascend_sim.sampled import Estimate
 from ascend_sim.stage import Rehearsal, Stage, kernel_frames, rehearsals
 from isa.tensor import GlobalAddress
 
@@ -200,6 +201,56 @@ def record(kernel: Callable[..., Any], *args: Any, **options: Any) -> Recording:
     finally:
         substitutes.remove(take)
     raise AssertionError("a launch was not recorded")
+
+
+def sample(kernel: Callable[..., Any], *args: Any, **options: Any) -> Estimate:
+    """Return what a launch takes, from a run that leaves out trips of its loops: see `sim.trips` and `asc.range`.
+
+    Takes the arguments of `launch`; numbers and checks are off. A kernel without long loops of that kind is simulated
+    whole. Raises what `launch` does, and UnsupportedError for a kernel that hangs when trips are left out.
+    """
+    timing = {"numerics": "off", "checks": "off", **options}
+    first = sample_first(lambda: launch(kernel, *args, **timing))
+    assert first is not None
+    return first.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A launch that was sampled: the kernel, the chip, the estimate."""
+
+    label: str
+    chip: Chip
+    estimate: Estimate
+
+
+def sample_first(work: Callable[[], Any], kernel: str | None = None) -> Sampled | None:
+    """Sample the first launch of some work, or the first of a kernel of that name; the work ends there.
+
+    None where there was none.
+    """
+
+    def take(asked: Asked) -> Run | None:
+        if kernel in (None, asked.label):
+            raise _Done(Sampled(asked.label, asked.chip, asked.sample()))
+        return None
+
+    substitutes.append(take)
+    try:
+        work()
+    except _Done as done:
+        return done.found
+    finally:
+        substitutes.remove(take)
+    return None
+
+
+class _Done(BaseException):
+    """Ends all that leads to a launch that need not be run: no kernel, operator or program catches it."""
+
+    def __init__(self, found: Sampled) -> None:
+        super().__init__(found)
+        self.found = found
 
 
 class _Recorded(Exception):

@@ -144,6 +144,10 @@ class Program(FlagItems, ScalarItems):
                 return
             self._greenlet.throw()
 
+    def stand_still(self, cost: Callable[[Core], int]) -> None:
+        """Let the scalar unit stand still for as long as it turns out then."""
+        self._scalar(ScalarCall("stand_still", cost), log=False)
+
     def on_end(self, core: Core, time: int) -> None:
         """Tell the session that the block is over."""
         self._check_registers()

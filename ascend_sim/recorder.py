@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ascend_sim.placement import KernelType
     from ascend_sim.program import Program
     from ascend_sim.run import Run
+    from ascend_sim.sampled import Estimate
     from isa.tensor import GlobalAddress
 
 
@@ -57,9 +58,9 @@ class Asked:
         )
         return (self.function, self.blocks, self.kernel_type, self.auto_sync, self.plain, tensors)
 
-    def record(self) -> Recording:
-        """Return what the kernel issues, without running it. Raises what the kernel's Python does."""
-        session = _Session(
+    def session(self, make: type[Session]) -> Session:
+        """Return a machine for this launch, numbers and checks off."""
+        return make(
             self.chip,
             blocks=self.blocks,
             physical_cores=self.physical_cores,
@@ -71,6 +72,16 @@ class Asked:
             shuffle=None,
             library=self.library,
         )
+
+    def sample(self) -> Estimate:
+        """Return what it takes, from a run that leaves out trips of loops. Raises what `sampling.sample` does."""
+        from ascend_sim.sampling import sample  # noqa: PLC0415  it reads this class
+
+        return sample(self)
+
+    def record(self) -> Recording:
+        """Return what the kernel issues, without running it. Raises what the kernel's Python does."""
+        session = self.session(_Session)
         session.run(self.body)
         buffers = {address.buffer.index: address.buffer for address in self.addresses.values()}
         origin = Origin(self.kernel_type, buffers, session.written_buffers, session.reserved)

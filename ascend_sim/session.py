@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ascend_sim.config import Chip
+    from ascend_sim.trips import Sampler
     from isa.instruction import Call
     from isa.tensor import GlobalAddress
 
@@ -90,6 +91,7 @@ class Session(Findings):
         self.units = UnitMap(chip.fixpipe.unit_flag_granule)
         self.output = Output()
         self.sys_workspace: GlobalAddress | None = None
+        self.sampler: Sampler | None = None  # leaves trips of loops out
 
     def steps_of(self, kind: CoreKind, phase: int) -> dict[int, Step]:
         """Return the steps of flags and barriers that cores of a kind have made so far in a phase, by their keys."""

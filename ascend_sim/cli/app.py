@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -72,7 +73,7 @@ def run(
         bool,
         typer.Option(
             "--sampled",
-            help="Of a large operator: simulate parts, estimate the whole, say how far off it may be.",
+            help="Large shapes: simulate parts of the work, estimate the whole, say how far off it may be.",
         ),
     ] = False,
     quiet: Annotated[
@@ -365,11 +366,20 @@ def _request(
 
 def _report_sampled(request: Request, *, as_json: bool) -> int:
     from ascend_sim.cli.operators import sample_operator
+    from ascend_sim.cli.program import sample_program
     from ascend_sim.cli.show import report_estimate, working
 
-    with working(quiet_output=as_json, own_output=False):
-        found, chip, unit = sample_operator(request)
-    report_estimate(request.target, found, chip, unit, as_json=as_json)
+    if request.numerics not in (None, "off") or request.checks not in (None, "off"):
+        raise ConfigError("--sampled tells the time only: leave out --numerics and --checks")
+    with working(quiet_output=as_json, own_output=request.is_file):
+        if request.is_file:
+            timing = replace(request, numerics="off", checks="off")
+            sampled = sample_program(timing)
+            found, chip, name = sampled.estimate, sampled.chip, sampled.label
+        else:
+            found, chip = sample_operator(request)
+            name = request.target
+    report_estimate(name, found, chip, as_json=as_json)
     return 0
 
 

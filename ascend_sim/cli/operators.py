@@ -75,40 +75,36 @@ def defaults_of(name: str) -> dict[str, int]:
     return {constant.name: constant.default for constant in find_operator(name).constants}
 
 
-def sample_operator(request: Request) -> tuple[Estimate, Chip, str]:
-    """Return what an operator takes, estimated from parts of it, the chip, and what the parts are made of.
+def sample_operator(request: Request) -> tuple[Estimate, Chip]:
+    """Return what an operator takes, estimated from parts of it, and the chip.
 
-    Raises `ConfigError` for an operator that has no parts, a file, and where numbers or checks are asked for, and
-    what a run raises.
+    Parts are smaller sizes where the operator says which, else its kernel leaves trips of its loops out. Raises
+    `ConfigError` where numbers, checks or a file's sizes are asked for, and what a run raises.
     """
     from ascend_sim.config import load_chip
+    from ascend_sim.launch import sample_first
     from ascend_sim.recorder import Recordings
     from ascend_sim.sampled import estimate
     from ascend_sim.tuning.task import replacing
     from ops import Context, find_operator
 
-    if request.is_file:
-        raise ConfigError(
-            f"--sampled runs parts of an operator, and {request.target} is a Python file: make its sizes smaller"
-        )
     spec = find_operator(request.target)
-    if spec.scale is None:
-        raise ConfigError(
-            f"{spec.name} has no parts that could stand for the whole: run it without --sampled"
-        )
-    if request.numerics not in (None, "off") or request.checks not in (None, "off"):
-        raise ConfigError("--sampled tells the time only: leave out --numerics and --checks")
     if request.input_file is not None:
         raise ConfigError("--sampled makes its own sizes: leave out --input")
-    scale = spec.scale(spec.read_options(request.operator_options))
     chip = load_chip(request.chip or "ascend910b1")
     context = Context(
         chip=chip, numerics="off", checks="off", tiling=request.sets, cores=request.cores,
         l2=request.l2 or "cold", auto_sync=request.auto_sync,
     )  # fmt: skip
+    options = spec.read_options(request.operator_options)
+    if spec.scale is None:
+        first = sample_first(lambda: spec.run(options, context))
+        assert first is not None
+        return first.estimate, chip
+    scale = spec.scale(options)
 
     def measure(number: int) -> int:
         with replacing(Recordings().launch):
             return spec.run(scale.part(number), context).cycles
 
-    return estimate(scale.total, scale.enough(chip), scale.size, measure), chip, scale.unit
+    return estimate(scale.total, scale.enough(chip), scale.size, measure, scale.unit), chip

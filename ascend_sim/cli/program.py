@@ -23,6 +23,7 @@ from ascend_sim.cli.request import Request
 from ascend_sim.config import load_chip
 from ascend_sim.errors import AscendSimError, ConfigError, KernelError
 from ascend_sim.lang.device import Device, exchange
+from ascend_sim.launch import Sampled, sample_first
 from ascend_sim.stand_in import standing_in
 
 if TYPE_CHECKING:
@@ -58,6 +59,22 @@ def run_program(request: Request) -> Outcome:
     outcome = collector.outcome(error, request.target)
     outcome.notes += _ignored(request, outcome.run)
     return outcome
+
+
+def sample_program(request: Request) -> Sampled:
+    """Return the first launch of a file, or of its kernel `--kernel`, from a run that leaves out trips of its loops.
+
+    The program ends there. Raises `ConfigError` for a program that does not come to such a launch.
+    """
+    outcomes: list[Outcome] = []
+    found = sample_first(lambda: outcomes.append(run_program(request)), request.kernel)
+    if found is not None:
+        return found
+    outcome = outcomes[0]
+    known = [other.kernel for other in outcome.others]
+    which = "" if request.kernel is None else f" {request.kernel!r}{nearest(request.kernel, known)}"
+    ended = "" if outcome.error is None else f"; it ended with {describe(outcome.error)}"
+    raise ConfigError(f"{request.target} launched no kernel{which} that could be sampled{ended}")
 
 
 def constants_of(target: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from threading import Timer
 
@@ -155,7 +156,7 @@ def _mention_others(outcome: Outcome) -> None:
         complain(f"also found in {kernel}{times}: {kind} {code}: {first_line}")
 
 
-def report_estimate(op: str, found: Estimate, chip: Chip, unit: str, *, as_json: bool) -> None:
+def report_estimate(op: str, found: Estimate, chip: Chip, *, as_json: bool) -> None:
     """Print what a whole takes that was estimated from parts: never without how far off it may be."""
     if as_json:
         plain = {
@@ -166,18 +167,31 @@ def report_estimate(op: str, found: Estimate, chip: Chip, unit: str, *, as_json:
             "time_us": round(chip.us(found.cycles), 3),
             "error_cycles": found.error,
             "error_us": round(chip.us(found.error), 3),
-            unit: found.total,
-            "simulated": [{unit: number, "cycles": cycles} for number, cycles in found.parts],
+            "simulated": [asdict(part) for part in found.parts],
+            **_by_core(found),
         }
         write_json(plain, sys.stdout)
         return
     time = f"{chip.us(found.cycles):,.2f} us ({found.cycles:,} cycles)"
     if found.exact:
-        print(f"{op} on {chip.name}: {time}, all {found.total:,} {unit} simulated")
+        print(
+            f"{op} on {chip.name}: {time}, all of it simulated: nothing in it is long enough to leave parts out"
+        )
         return
-    parts = ", ".join(f"{number:,}" for number, _ in found.parts)
     print(
-        f"{op} on {chip.name}, sampled: {time}, give or take {chip.us(found.error):,.2f} us "
-        f"({found.error_share:.2%})\n  {found.total:,} {unit}, of which {parts} were simulated; the rest goes on "
-        "at their rate. No findings, no numbers, no run folder"
+        f"{op} on {chip.name}, sampled: {time}, give or take {chip.us(found.error):,.2f} us ({found.error_share:.2%})"
     )
+    for part in found.parts:
+        print(f"  simulated {part.number:,} of {part.total:,} {part.what}")
+    for what, cores in _by_core(found).items():
+        for core, pipes in cores.items():
+            print(f"  {what} of {core}: {', '.join(f'{pipe} {n:,}' for pipe, n in pipes.items())}")
+    print("  the rest goes on at their rate. No findings, no numbers, no run folder")
+
+
+def _by_core(found: Estimate) -> dict[str, dict[str, dict[str, int]]]:
+    """Return counts as a run's summary has them."""
+    plain: dict[str, dict[str, dict[str, int]]] = {}
+    for (what, core, pipe), number in sorted(found.counts.items()):
+        plain.setdefault(what, {}).setdefault(core, {})[pipe] = number
+    return plain

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
 from typing import Any
 
 from ascend_sim.lang.queues import program
 from ascend_sim.placement import task_ratio
+from ascend_sim.trips import Features, trips_of
 from isa.faults import fault
+from isa.stream import current
 from isa.tensor import GlobalAddress
 from isa.types import CoreKind, uint8
 
@@ -70,8 +73,20 @@ def ceildiv(x: int, y: int) -> int:
 
 
 def kernel_range(*bounds: int) -> Any:
-    """Count like Python's range (pyasc's name for a loop that its compiler keeps)."""
-    return builtins.range(*bounds)
+    """Count like Python's range (pyasc's name for a loop that its compiler keeps). `--sampled` leaves trips out."""
+    numbers = builtins.range(*bounds)
+    stream = current.get(None)
+    if getattr(stream, "has_queues", False) and stream.session.sampler is not None:
+        return map(numbers.__getitem__, trips_of(stream, len(numbers)))
+    return numbers
+
+
+def trips(count: int, features: Features | None = None) -> Iterable[int]:
+    """Count the trips of a loop: 0 to `count` - 1. `--sampled` leaves some of them out (see docs/tuning.md).
+
+    Where trips differ, `features(trip)` gives a number, or several, that the time of a trip grows with.
+    """
+    return trips_of(program(), count, features)
 
 
 def static_range(*bounds: int) -> Any:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
+import ascend_sim as sim
 from ascend_sim import asc
 from ops.laser_attention_grad.arguments import C2V, ONE_CORE, V2C
 from ops.laser_attention_grad.sizes import BLOCK
@@ -76,27 +77,25 @@ class Cube:
 
     def run(self):
         """Go through all rounds. The scores of two rounds are ahead of the gradients of the first of them."""
-        rounds = self.plan.rounds
+        ahead = []
         self.begin()
-        if rounds == 1:
-            self.scores_if_active(0)
-            self.tell_vectors()
-            self.wait_vectors()
-            self.gradients_if_active(0)
-        else:
-            self.scores_if_active(0)
-            self.tell_vectors()
-            self.scores_if_active(1)
-            for round_number in range(2, rounds):
+        for round_number in sim.trips(self.plan.rounds, partial(self.plan.effort, self.core)):
+            if len(ahead) == 2:
                 self.wait_vectors()
                 self.tell_vectors()
-                self.gradients_if_active(round_number - 2)
-                self.scores_if_active(round_number)
+                self.gradients_if_active(ahead.pop(0))
+            elif ahead:
+                self.tell_vectors()
+            self.scores_if_active(round_number)
+            ahead.append(round_number)
+        if len(ahead) == 2:
             self.wait_vectors()
             self.tell_vectors()
-            self.gradients_if_active(rounds - 2)
-            self.wait_vectors()
-            self.gradients_if_active(rounds - 1)
+            self.gradients_if_active(ahead.pop(0))
+        else:
+            self.tell_vectors()
+        self.wait_vectors()
+        self.gradients_if_active(ahead.pop())
         self.end()
 
     def begin(self):

@@ -111,6 +111,11 @@ class Plan:
         """Whether a core has slots in a round."""
         return (round_number * self.cores + core) * SLOTS < self.slots
 
+    def effort(self, core: int, round_number: int) -> tuple[float, ...]:
+        """Return what the time of a core's round grows with: segments and blocks to compute."""
+        segments = self.segments(core, round_number)
+        return (len(segments), sum(segment.computed for segment in segments))
+
     def segments(self, core: int, round_number: int) -> list[Segment]:
         """Return the segments of a core's round in the order of their slots."""
         first = (round_number * self.cores + core) * SLOTS

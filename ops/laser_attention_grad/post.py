@@ -38,7 +38,7 @@ def store_flat(arguments, outputs):
     buffers.begin()
     for name, sums, result, scaled in gradients(arguments, outputs):
         start, count = share(arguments, name)
-        for first in range(start, start + count, buffers.size):
+        for first in asc.range(start, start + count, buffers.size):
             length = min(buffers.size, start + count - first)
             buffers.store(
                 sums.tensor[first:], result[first:], length, arguments.scale if scaled else None
@@ -139,7 +139,7 @@ class _Turn:
             return  # the library divides by 0 rows here, and uses nothing of it
         every_head = batch * sums.heads
         rows, heads = step_of(every_head, sums.pitch)
-        for first in range(start, start + count, rows):
+        for first in asc.range(start, start + count, rows):
             length = min(rows, start + count - first)
             for head in range(0, every_head, heads):
                 self._step(

@@ -81,7 +81,7 @@ def run_laser_attention_grad(
     """Run the operator; `options` by key, each of them optional.
 
     Without a file Q, K, V and dO are uniform(-1, 1); softmax rows and attention result are those of a forward pass.
-    The outputs start as NaN, so that what the kernel does not write shows.
+    The outputs start as NaN where there are numbers, so that what the kernel does not write shows.
     """
     arrays = {} if input_file is None else data.read_tensors(input_file)
     sizes = _sizes(options) if input_file is None else _sizes_of(arrays, options, input_file)
@@ -104,7 +104,10 @@ def run_laser_attention_grad(
     operation.infer_shape(data.descs(sizes, has_mask=has_mask))
     inputs = _inputs(arrays, sizes, scale, pre_tokens, has_mask, seed, context)
     shapes = [desc.shape for desc in operation.infer_shape(inputs)[:3]]
-    outputs = [np.full(shape, np.nan, BFLOAT16) for shape in (*shapes, (1,))]
+    outputs = [np.zeros(shape, BFLOAT16) for shape in (*shapes, (1,))]
+    if context.numerics != "off":
+        for output in outputs:
+            output.fill(np.nan)
     try:
         operation.setup(inputs, outputs, context)
         return operation.execute(inputs, outputs, context)
@@ -116,11 +119,13 @@ def _inputs(
     arrays: dict[str, Array], sizes: Sizes, scale: float, pre_tokens: int, has_mask: bool, seed: int,
     context: Context,
 ) -> list[Array]:  # fmt: skip
-    mask = arrays.get("atten_mask", data.causal_mask(sizes)) if has_mask else None
     if not arrays and context.numerics == "off":  # nobody looks at the values
         descs = data.descs(sizes, has_mask=has_mask)
         dtypes = {"bfloat16": BFLOAT16}
         return [np.zeros(desc.shape, dtypes.get(desc.dtype, desc.dtype)) for desc in descs]
+    mask = arrays.get("atten_mask") if has_mask else None
+    if mask is None and has_mask:
+        mask = data.causal_mask(sizes)
     tensors = arrays or dict(zip(data.GIVEN, data.random_tensors(sizes, seed), strict=True))
     return data.complete(tensors, sizes, scale, pre_tokens, mask)
 

@@ -56,7 +56,7 @@ class _Transpose:
             self._head_by_head()
             return
         start, count, step = self._share()
-        for first in range(start, start + count, step):
+        for first in asc.range(start, start + count, step):
             self._pass(first, min(step, start + count - first))
 
     def _share(self):
@@ -98,7 +98,7 @@ class _Transpose:
         count = base + (1 if self.core < extra else 0)
         start = self.core * base + min(self.core, extra)
         most = AREA // self.dim
-        for head in range(self.width):
+        for head in asc.range(self.width):
             if count < most:
                 if count:
                     self._gather(head, start, count)

@@ -9,6 +9,9 @@ first half and 0 for the second: V_MTE2 and MTE2_V around loads, V_MTE3 before a
 
 from __future__ import annotations
 
+from functools import partial
+
+import ascend_sim as sim
 from ascend_sim import asc
 from ops.laser_attention_grad.arguments import C2V, ONE_CORE, V2C
 from ops.laser_attention_grad.sizes import BLOCK
@@ -74,7 +77,7 @@ class Vector:
 
     def run(self):
         """Go through all rounds; a core without slots in a round exchanges the flags and nothing else."""
-        for round_number in range(self.plan.rounds):
+        for round_number in sim.trips(self.plan.rounds, partial(self.plan.effort, self.block)):
             asc.cross_core_wait_flag(C2V, ONE_CORE)
             if self.plan.is_active(self.block, round_number):
                 slots = self.arguments.slots(self.block, round_number)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ascend_sim as sim
-from ascend_sim.sampled import estimate
+from ascend_sim.sampled import Simulated, estimate
 from ops import Context, find_operator
 from ops.rope_grad.scale import RopeGradScale
 
@@ -44,7 +44,7 @@ def test_the_error_holds_where_the_rate_changes(bend: int, before: int, after: i
 def test_small_shapes_are_simulated_whole() -> None:
     found = estimate(50, 40, lambda number: number, lambda number: 3 * number)
     assert found.exact
-    assert (found.cycles, found.error, found.parts) == (150, 0, ((50, 150),))
+    assert (found.cycles, found.error, found.parts) == (150, 0, (Simulated("pieces", 50, 50, 150),))
 
 
 def test_nothing() -> None:
@@ -73,10 +73,8 @@ def test_a_large_rope_grad() -> None:
     from ascend_sim.cli.request import Request
 
     words = {f"--{name}": value for name, value in options.items()}
-    found, chip, unit = sample_operator(
-        Request("rope_grad", chip="ascend910b4", operator_options=words)
-    )
-    assert (chip.name, unit, found.exact) == ("ascend910b4", "rows", False)
+    found, chip = sample_operator(Request("rope_grad", chip="ascend910b4", operator_options=words))
+    assert (chip.name, found.parts[0].what, found.exact) == ("ascend910b4", "rows", False)
     assert found.cycles == pytest.approx(whole.cycles, rel=0.01)
     assert abs(found.cycles - whole.cycles) <= found.error
 
@@ -88,11 +86,12 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         app(words)
     assert stop.value.code == 0
-    assert "all 300 rows simulated" in capsys.readouterr().out
+    assert "all of it simulated" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         app([*words, "--json"])
     printed = json.loads(capsys.readouterr().out)
-    assert (printed["sampled"], printed["error_cycles"], printed["rows"]) == (False, 0, 300)
+    assert (printed["sampled"], printed["error_cycles"]) == (False, 0)
+    assert printed["simulated"][0]["total"] == 300
     for more, message in (
         (["--numerics", "on"], "tells the time only"),
         (["--input", "x.npz"], "leave out --input"),

@@ -1,0 +1,140 @@
+"""What the trips that a sampled run left out would have taken, from those that it made.
+
+All cores that run a loop are looked at together: their trips are alike but for what the kernel says that they depend
+on. This module knows no machine; it is given marks and counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ascend_sim.trips import DRAIN, WARM, Counts, Stretch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OVERLAP = 3
+"""Trips that run at a time, at most: what passes between two marks is some of each, and each has its own slopes."""
+LOOKED_AT = 400
+"""Trips of a gap whose features are asked for; the others are like them."""
+CERTAIN = 3.0
+"""Standard errors from which on a core's own pace is not chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What one core would have done in the trips that were left out of a loop."""
+
+    core: int
+    phase: int
+    arrival: int
+    """When the core left the loop in the sampled run."""
+    trips: int
+    cycles: float
+    error: float
+    counts: Counts
+
+
+def left_out(stretches: Sequence[Stretch]) -> list[LeftOut]:
+    """Return what each core left out of one loop; `stretches` has that loop on each core."""
+    fit = _Fit(stretches)
+    return [fit.extrapolate(stretch) for stretch in stretches]
+
+
+class _Fit:
+    """Times and counts of a trip as a line in its features, with a level of its own for each window.
+
+    A window is what was measured between two gaps. The trips of a gap lie between the levels of the windows on
+    either side.
+    """
+
+    def __init__(self, stretches: Sequence[Stretch]) -> None:
+        self._columns = sorted(
+            {name for one in stretches for count in one.counts for name in count}
+        )
+        rows: list[tuple[int, int, NDArray[Any], NDArray[Any]]] = []
+        for stretch in stretches:
+            features = [_features(stretch, trip) for trip in stretch.trips]
+            for window, position in _measured(stretch):
+                near = np.concatenate([features[max(0, position - lag)] for lag in range(OVERLAP)])
+                rows.append((window, stretch.core, near, self._values(stretch, position)))
+        levels = len(stretches[0].gaps) + 1
+        self._known = sorted({row[0] for row in rows})
+        windows = np.array([[row[0] == level for level in range(levels)] for row in rows], float)
+        features_ = np.array([row[2] for row in rows])
+        values = np.array([row[3] for row in rows])
+        self._center = features_.mean(axis=0)
+        design = np.hstack([windows, features_ - self._center])
+        solution = np.linalg.lstsq(design, values, rcond=None)[0]
+        self._levels, self._slopes = solution[:levels], solution[levels:]
+        rest = values[:, 0] - design @ solution[:, 0]
+        self._noise = float(rest.std() / np.sqrt(len(rest)))
+        self._own = _own_pace(rest, np.array([row[1] for row in rows]))
+
+    def _values(self, stretch: Stretch, position: int) -> NDArray[Any]:
+        times, counts = stretch.times, stretch.counts[position]
+        length = times[position + 1] - times[position]
+        return np.array([length, *(counts[name] for name in self._columns)], float)
+
+    def extrapolate(self, stretch: Stretch) -> LeftOut:
+        """Return what a core left out."""
+        total = np.zeros(1 + len(self._columns))
+        trips, error = 0, 0.0
+        for window, gap in enumerate(stretch.gaps):
+            first, end = stretch.trips[gap] + 1, stretch.trips[gap + 1]
+            before, after = self._level(window), self._level(window + 1)
+            step = max(1, (end - first) // LOOKED_AT) | 1  # odd: in no step with buffers in turn
+            features = np.mean([_features(stretch, t) for t in range(first, end, step)], axis=0)
+            near = np.tile(features, OVERLAP)
+            one = (before + after) / 2 + (near - self._center) @ self._slopes
+            one[0] += self._own.get(stretch.core, 0.0)
+            number = end - first
+            trips += number
+            total += number * one
+            error += number * (abs(after[0] - before[0]) / 2 + 2 * self._noise)
+        counts: Counts = Counter(
+            {name: round(value) for name, value in zip(self._columns, total[1:], strict=True)}
+        )
+        return LeftOut(
+            stretch.core, stretch.phase, stretch.times[-1], trips, float(total[0]), error, counts
+        )
+
+    def _level(self, window: int) -> NDArray[Any]:
+        nearest = min(self._known, key=lambda known: abs(known - window))
+        found: NDArray[Any] = self._levels[nearest]
+        return found
+
+
+def _features(stretch: Stretch, trip: int) -> NDArray[Any]:
+    if stretch.features is None:
+        return np.zeros(0)
+    return np.atleast_1d(np.asarray(stretch.features(trip), float))
+
+
+def _measured(stretch: Stretch) -> list[tuple[int, int]]:
+    """Return window and position of the trips that count: settled, with others before and behind them."""
+    ends = [*stretch.gaps, len(stretch.trips) - 1 - DRAIN * stretch.scale]
+    found = []
+    first = 0
+    for window, last in enumerate(ends):
+        # At the first gap cores may have waited for each other.
+        stop = last if window == 0 else last + 1
+        found += [(window, position) for position in range(first + WARM * stretch.scale, stop)]
+        first = stretch.gaps[window] + 1 if window < len(stretch.gaps) else stop
+    return found
+
+
+def _own_pace(rest: NDArray[Any], cores: NDArray[Any]) -> dict[int, float]:
+    """Return by how much cores differ from what their trips' features say, where that is no chance."""
+    spread = float(rest.std())
+    found = {}
+    for core in np.unique(cores):
+        mine = rest[cores == core]
+        if abs(mine.mean()) > CERTAIN * spread / np.sqrt(len(mine)):
+            found[int(core)] = float(mine.mean())
+    return found

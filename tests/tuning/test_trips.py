@@ -1,0 +1,162 @@
+"""Loops of which a sampled run leaves trips out: the whole is as long, and what cannot be sampled is refused."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ascend_sim as sim
+from ascend_sim import asc
+from ascend_sim.trips import PERIOD, chosen
+
+TILE = 512
+Numbers = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@given(st.integers(0, 5000), st.integers(1, 4))
+def test_chosen_trips_are_in_order_and_gaps_keep_turns(count: int, scale: int) -> None:
+    trips = chosen(count, scale)
+    assert trips == sorted(set(trips))
+    assert set(trips) <= set(range(count))
+    assert len(trips) == count or len(trips) < count / 1.2
+    if count:
+        assert (trips[0], trips[-1]) == (0, count - 1)
+    assert all((b - a - 1) % PERIOD == 0 for a, b in pairwise(trips))
+
+
+def _tile(x: Any, z: Any, first: int, turn: int, repeats: int = 1) -> None:
+    """Load a tile, add to it, store it, with two buffers in turn."""
+    place = asc.LocalTensor(asc.float32, asc.TPosition.VECCALC, turn * 4 * TILE, TILE)
+    asc.wait_flag(asc.HardEvent.MTE3_MTE2, turn)
+    asc.data_copy(place, x[first:], TILE)
+    asc.set_flag(asc.HardEvent.MTE2_V, turn)
+    asc.wait_flag(asc.HardEvent.MTE2_V, turn)
+    for _ in range(repeats):
+        asc.adds(place, place, 1.0, TILE)
+    asc.set_flag(asc.HardEvent.V_MTE3, turn)
+    asc.wait_flag(asc.HardEvent.V_MTE3, turn)
+    asc.data_copy(z[first:], place, TILE)
+    asc.set_flag(asc.HardEvent.MTE3_MTE2, turn)
+
+
+def _tensors(x: Any, z: Any) -> tuple[Any, Any]:
+    source, target = asc.GlobalTensor(), asc.GlobalTensor()
+    source.set_global_buffer(x)
+    target.set_global_buffer(z)
+    for turn in range(2):
+        asc.set_flag(asc.HardEvent.MTE3_MTE2, turn)
+    return source, target
+
+
+def _done() -> None:
+    for turn in range(2):
+        asc.wait_flag(asc.HardEvent.MTE3_MTE2, turn)
+
+
+def stream(x: asc.GlobalAddress, z: asc.GlobalAddress, tiles: int) -> None:
+    source, target = _tensors(x, z)
+    start = asc.get_block_idx() * tiles
+    for tile in asc.range(start, start + tiles):
+        _tile(source, target, tile * TILE, tile % 2)
+    _done()
+
+
+def uneven(x: asc.GlobalAddress, z: asc.GlobalAddress, tiles: int) -> None:
+    """Every third tile is five times the work, and block 1 has more of them."""
+    source, target = _tensors(x, z)
+    block = asc.get_block_idx()
+
+    def repeats(tile: int) -> int:
+        return 20 if tile % 3 <= block else 4
+
+    for tile in sim.trips(tiles, repeats):
+        _tile(source, target, (block * tiles + tile) * TILE, tile % 2, repeats(tile))
+    _done()
+
+
+def growing(x: asc.GlobalAddress, z: asc.GlobalAddress, tiles: int) -> None:
+    """Later tiles are more work, and nothing says so."""
+    source, target = _tensors(x, z)
+    for tile in asc.range(tiles):
+        _tile(source, target, tile * TILE, tile % 2, 60 + tile // 10)
+    _done()
+
+
+def rows(x: asc.GlobalAddress, z: asc.GlobalAddress, tiles: int) -> None:
+    """A short loop around a long one."""
+    source, target = _tensors(x, z)
+    for row in asc.range(4):
+        for tile in asc.range(tiles // 4):
+            _tile(source, target, (row * tiles // 4 + tile) * TILE, tile % 2)
+    _done()
+
+
+def _arrays(tiles: int, blocks: int) -> tuple[Numbers, Numbers]:
+    x = np.zeros(tiles * blocks * TILE, np.float32)
+    return x, x.copy()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "tiles", "blocks"),
+    [(stream, 400, 3), (uneven, 400, 2), (growing, 400, 1), (rows, 800, 1)],
+)
+def test_the_whole_is_as_long(kernel: Any, tiles: int, blocks: int) -> None:
+    x, z = _arrays(tiles, blocks)
+    whole = sim.launch(kernel, x, z, tiles, cores=blocks, chip="toy", numerics="off", checks="off")
+    found = sim.sample(kernel, x, z, tiles, cores=blocks, chip="toy")
+    assert not found.exact
+    assert found.parts[0].total == tiles * blocks
+    assert found.parts[0].number < 0.6 * tiles * blocks
+    assert found.cycles == pytest.approx(whole.cycles, rel=0.01)
+    assert abs(found.cycles - whole.cycles) <= found.error
+    vector = whole.summary["instructions"]["aiv"]
+    for pipe in ("V", "MTE2", "MTE3"):
+        assert found.counts["instructions", "aiv", pipe] == pytest.approx(vector[pipe], rel=0.02)
+    assert found.counts["bytes", "aiv", "MTE2"] == x.nbytes
+
+
+def test_a_run_that_is_not_sampled_makes_all_trips() -> None:
+    x, z = _arrays(60, 1)
+    sim.launch(stream, x, z, 60, chip="toy")
+    assert np.array_equal(z, x + 1)
+
+
+def test_short_loops_are_simulated_whole() -> None:
+    x, z = _arrays(20, 1)
+    found = sim.sample(stream, x, z, 20, chip="toy")
+    whole = sim.launch(stream, x, z, 20, chip="toy", numerics="off", checks="off")
+    assert (found.exact, found.cycles, found.error, found.parts) == (True, whole.cycles, 0, ())
+
+
+def test_a_loop_that_ends_early_is_refused() -> None:
+    def early(x: asc.GlobalAddress, z: asc.GlobalAddress, tiles: int) -> None:
+        source, target = _tensors(x, z)
+        for tile in asc.range(tiles):
+            _tile(source, target, tile * TILE, tile % 2)
+            if tile == tiles - 2:
+                break
+        _done()
+
+    x, z = _arrays(400, 1)
+    with pytest.raises(sim.UnsupportedError, match=r"the loop at .*test_trips.py:\d+ ends early"):
+        sim.sample(early, x, z, 400, chip="toy")
+
+
+def test_cores_that_make_other_trips_are_refused() -> None:
+    """The vector cores wait for every trip of the cube core, in a loop that leaves none out."""
+
+    def apart(tiles: int) -> None:
+        if asc.ascend_is_aic():
+            for _ in asc.range(tiles):
+                asc.cross_core_set_flag(2, 2, asc.PipeID.PIPE_FIX)
+        else:
+            for _ in range(tiles):
+                asc.cross_core_wait_flag(2, 2)
+
+    with pytest.raises(sim.UnsupportedError, match="do not make the same ones: run it without"):
+        sim.sample(apart, 200, chip="toy", kernel_type="MIX_AIC_1_2")
