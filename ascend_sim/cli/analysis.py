@@ -213,9 +213,9 @@ def diff(
     """Show where two runs differ, by pipe, line and cause; a gate for CI."""
     from rich.console import Console
 
-    from ascend_sim.report.diff import broken, markdown, read_gate
+    from ascend_sim.report.diff import broken, read_gate
     from ascend_sim.report.folder import write_json
-    from ascend_sim.report.text_diff import print_diff
+    from ascend_sim.report.text_diff import markdown, print_diff
 
     def work() -> int:
         gates = [read_gate(text, nearest) for text in fail_on or []]

@@ -8,7 +8,7 @@ their text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,9 @@ from ascend_sim.trace import Cause
 from isa.types import Pipe
 
 _KEYS = ("pipe", "line", "cause", "sub_cause")
+_SHOWN = 8
+NO_CORE = "no core"
+"""Stands for a cause in the run that has no core of a kind."""
 
 
 class Comparable(Protocol):
@@ -77,8 +80,12 @@ class Difference:
     """Two runs beside each other.
 
     `path` has a row for each pipe, line, cause and sub-cause on either critical path, `pipes` one for each kind
-    of pipe, line, cause and sub-cause, as the mean over the cores that have it. The changes of `path`, and those of
-    each pipe in `pipes`, add up to the change of the cycles. The largest change comes first.
+    of pipe, line, cause and sub-cause, as the mean over the cores that have it; a run without such cores has a row of
+    the cause `no core`. The changes of `path`, and those of each pipe in `pipes`, add up to the change of the
+    cycles. The largest change comes first, `no core` last.
+
+    `same_kernel` is false where the two share no source: then rows have no lines. `launch` has by name what differs
+    in how they were launched.
     """
 
     names: tuple[str, str]
@@ -87,12 +94,41 @@ class Difference:
     path: list[Row]
     pipes: list[Row]
     totals: dict[str, tuple[float, float]]
+    same_kernel: bool
+    launch: dict[str, tuple[Any, Any]]
+
+    @property
+    def title(self) -> str:
+        """What was compared: the kernel, or both."""
+        before, after = self.names
+        return before if before == after else f"{before} -> {after}"
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know before the figures: whether these are two kernels, what differs in the launch."""
+        found = []
+        if not self.same_kernel:
+            found.append(
+                f"{self.names[0]} and {self.names[1]} are different kernels that share no source: their pipes and "
+                "causes are compared, lines would mean nothing."
+            )
+        changed = [
+            f"{name} {_said(before)} -> {_said(after)}"
+            for name, (before, after) in self.launch.items()
+            if name != "op" and (self.same_kernel or None not in (before, after))
+        ]
+        if changed:
+            rest = f", and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+            found.append(f"Launched differently: {', '.join(changed[:_SHOWN])}{rest}.")
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Return the difference as plain JSON."""
         return {
             "schema_version": 1,
             "runs": list(self.names),
+            "same_kernel": self.same_kernel,
+            "launch": {name: list(values) for name, values in self.launch.items()},
             "cycles": list(self.cycles),
             "time_us": list(self.time_us),
             "change": self.cycles[1] - self.cycles[0],
@@ -100,6 +136,10 @@ class Difference:
             "pipes": _as_dicts(self.pipes),
             "totals": {name: list(values) for name, values in self.totals.items()},
         }
+
+
+def _said(value: Any) -> str:
+    return "-" if value is None else str(value)
 
 
 def _as_dicts(rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -111,30 +151,41 @@ def _as_dicts(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def diff(first: Comparable, second: Comparable) -> Difference:
-    """Return where two runs differ."""
-    same = Lines({}, {})
+    """Return where two runs differ. Of two kernels that share no source, pipes and causes are compared, not lines."""
     lines = Lines(first.sources, second.sources)
-    path = [_path(run, names) for run, names in ((first, same), (second, lines))]
-    pipes = [_pipes(run.ledger, names) for run, names in ((first, same), (second, lines))]
+    alike = first.op == second.op or lines.shared
+    names: list[_Name] = [str, lines.old] if alike else [_no_line, _no_line]
+    runs = list(zip((first, second), names, strict=True))
+    pipes = [_pipes(run.ledger, name) for run, name in runs]
+    _fill(pipes, (first.cycles, second.cycles))
     return Difference(
         (first.op, second.op),
         (first.cycles, second.cycles),
         (first.time_us, second.time_us),
-        _rows(*path),
+        _rows(*[_path(run, name) for run, name in runs]),
         _rows(*pipes),
         _totals(first, second),
+        alike,
+        launch_changes(first.summary, second.summary),
     )
 
 
-def _path(run: Comparable, lines: Lines) -> dict[tuple[str, ...], float]:
+_Name = Callable[[str], str]
+
+
+def _no_line(_: str) -> str:
+    return ""
+
+
+def _path(run: Comparable, name: _Name) -> dict[tuple[str, ...], float]:
     sums: dict[tuple[str, ...], float] = {}
     for row in run.critical_path().by("pipe", "place", "cause", "sub_cause"):
-        key = (row["pipe"], lines.old(row["place"]), row["cause"], row["sub_cause"])
+        key = (row["pipe"], name(row["place"]), row["cause"], row["sub_cause"])
         sums[key] = sums.get(key, 0) + row["cycles"]
     return sums
 
 
-def _pipes(ledger: Ledger, lines: Lines) -> dict[tuple[str, ...], float]:
+def _pipes(ledger: Ledger, name: _Name) -> dict[tuple[str, ...], float]:
     sums: dict[tuple[str, ...], float] = {}
     text = Texts(ledger)
     kinds = [entry.core.kind for entry in ledger]
@@ -142,9 +193,41 @@ def _pipes(ledger: Ledger, lines: Lines) -> dict[tuple[str, ...], float]:
         kind = entry.core.kind
         for values, cycles, _ in grouped(core_rows(number, ledger), _KEYS, text):
             pipe, line, cause, sub = values
-            key = (f"{kind.value}.{pipe}", lines.old(line), cause, sub)
+            key = (f"{kind.value}.{pipe}", name(line), cause, sub)
             sums[key] = sums.get(key, 0) + cycles / kinds.count(kind)
     return sums
+
+
+def _fill(pipes: Sequence[dict[tuple[str, ...], float]], cycles: Sequence[int]) -> None:
+    """Give a run that has no core of some kind a row for each pipe of it, so that its columns add up as well."""
+    there = [{key[0] for key in own} for own in pipes]
+    for own, known, whole, other in zip(pipes, there, cycles, reversed(there), strict=True):
+        for pipe in other - known:
+            own[pipe, "", NO_CORE, ""] = whole
+
+
+_LAUNCH = ("op", "chip", "block_dim", "l2_start", "options", "shape", "tiling")
+
+
+def launch_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """Return by name what differs in how two runs were launched: chip, blocks, options, tiling."""
+    one, two = (
+        dict(pair for name in _LAUNCH for pair in _flat(name, summary.get(name)))
+        for summary in (before, after)
+    )
+    return {
+        name: (one.get(name), two.get(name))
+        for name in dict.fromkeys((*one, *two))
+        if one.get(name) != two.get(name)
+    }
+
+
+def _flat(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, Mapping):
+        return [(name, value)]
+    return [(key, entry) for key, entry in value.items() if not isinstance(entry, (Mapping, list))]
 
 
 def _rows(
@@ -152,7 +235,7 @@ def _rows(
 ) -> list[Row]:
     keys = dict.fromkeys((*before, *after))
     rows = [Row(key, before.get(key, 0), after.get(key, 0)) for key in keys]
-    return sorted(rows, key=lambda row: -abs(row.change))
+    return sorted(rows, key=lambda row: (row.key[2] == NO_CORE, -abs(row.change)))
 
 
 def _totals(first: Comparable, second: Comparable) -> dict[str, tuple[float, float]]:
@@ -216,36 +299,3 @@ def broken(difference: Difference, gate: tuple[str, float, bool]) -> str | None:
         f"{name} went from {before:,.6g}{unit} to {after:,.6g}{unit} ({grown}); the limit is "
         f"{limit:+g}{' %' if percent else unit}"
     )
-
-
-# ---- text -----------------------------------------------------------------------------------
-
-
-def markdown(difference: Difference, most: int = 15) -> str:
-    """Return the difference as Markdown, for a pull request."""
-    before, after = difference.cycles
-    share = f" ({100 * (after - before) / before:+.2f} %)" if before else ""
-    lines = [
-        f"**{difference.names[1]}**: {before:,} → {after:,} cycles, {after - before:+,}{share}; "
-        f"{difference.time_us[0]:,.3f} → {difference.time_us[1]:,.3f} µs",
-        "",
-    ]
-    for title, rows in (
-        ("Critical path", difference.path), ("Pipes, mean of their cores", difference.pipes),
-    ):  # fmt: skip
-        changed = [row for row in rows if round(row.change)]
-        if not changed:
-            continue
-        lines += [f"{title}", "", "| pipe | line | cause | before | after | change |"]
-        lines += ["|---|---|---|---:|---:|---:|"]
-        for row in changed[:most]:
-            pipe, line, *cause = row.key
-            word = "/".join(part for part in cause if part)
-            lines.append(
-                f"| {pipe} | {line} | {word} | {row.before:,.0f} | {row.after:,.0f} | {row.change:+,.0f} |"
-            )
-        rest = sum(row.change for row in changed[most:])
-        if changed[most:]:
-            lines.append(f"| | {len(changed) - most} more | | | | {rest:+,.0f} |")
-        lines.append("")
-    return "\n".join(lines)

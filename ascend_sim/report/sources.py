@@ -35,14 +35,32 @@ def line_map(old: str, new: str) -> dict[int, int]:
 
 
 class Lines:
-    """Names the places of a second run by those of the first: lines that only moved keep their names."""
+    """Names the places of a second run by those of the first: lines that only moved keep their names.
+
+    Files of one name are two versions of one file where at least half of the shorter one's lines are in both.
+    """
 
     def __init__(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        self._maps = {file: line_map(old[file], text) for file, text in new.items() if file in old}
+        self._maps = {}
+        self._others: set[str] = set()
+        for file, text in new.items():
+            if file in old:
+                found = line_map(old[file], text)
+                if 2 * len(found) >= min(old[file].count("\n"), text.count("\n")):
+                    self._maps[file] = found
+                else:  # another file that happens to have the same name
+                    self._others.add(file)
+
+    @property
+    def shared(self) -> bool:
+        """Whether any file is in both, as it was or changed."""
+        return bool(self._maps)
 
     def old(self, place: str) -> str:
         """Return the first run's name of a `file:line` of the second; the own one, marked, of a new line."""
         file, _, line = place.rpartition(":")
+        if file in self._others:
+            return f"{place} (new)"
         known = self._maps.get(file)
         if known is None or not line.isdigit():
             return place

@@ -51,7 +51,7 @@ def test_a_line_and_a_code_are_explained(two_runs) -> None:
     ("words", "message"),
     [
         (("explain", "--code", "flag-left-st"), "did you mean 'flag-left-set'"),
-        (("explain", "--code", "race"), "the codes of that kind are depends-on-timing, insert-sync-event"),
+        (("explain", "--code", "race"), "insert-sync-event, race-blocks-raw"),
         (("explain",), "explain what?"),
         (("explain", "--line", "kernel.py:3"), "needs the folder of a run"),
         (("report", "nowhere"), "there is no folder nowhere"),
@@ -76,6 +76,20 @@ def test_a_diff_gates(two_runs) -> None:
     assert "total went from" in failed.err
     assert two_runs("diff", worse, better, "--fail-on", "total:+0.1%").code == 0
     assert "| pipe | line |" in two_runs("diff", "one", "two", "--markdown").out
+
+
+def test_a_diff_of_two_operators_says_so_and_is_gated_all_the_same(two_runs) -> None:
+    small = ("run", "laser_attention_grad", "--seq", "256", "--heads", "1", "--quiet", "--out", "other")
+    assert (
+        two_runs(*small, "--numerics", "off", "--checks", "off", "--chip", "ascend910b1").code == 0
+    )
+    result = two_runs("diff", "one", "other", "--fail-on", "cycles:-99%")
+    assert result.code == 5
+    assert "rope_grad -> laser_attention_grad" in result.out
+    assert "are different kernels that share no source" in result.out
+    found = json.loads(two_runs("diff", "one", "other", "--json").out)
+    assert found["same_kernel"] is False
+    assert sum(row["change"] for row in found["critical_path"]) == found["change"]
 
 
 def test_what_if_of_a_saved_run_and_of_an_operator(two_runs) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import test_real_runs
 
+import ascend_sim as sim
+from ascend_sim import asc
 from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError
-from ascend_sim.report.diff import broken, markdown, read_gate
+from ascend_sim.report.diff import NO_CORE, broken, read_gate
 from ascend_sim.report.sources import Lines, line_map
+from ascend_sim.report.text_diff import markdown
 
 
 def test_every_table_adds_up_to_the_difference() -> None:
@@ -30,6 +34,55 @@ def test_every_table_adds_up_to_the_difference() -> None:
     assert f"{change:+,}" in text
     assert text.count("| pipe | line |") == 2
     assert found.as_dict()["change"] == change
+
+
+def other_kernel(x: asc.GlobalAddress) -> None:
+    gm = asc.GlobalTensor()
+    gm.set_global_buffer(x)
+    a = asc.LocalTensor(asc.float16, asc.TPosition.A1, 0, 1024)
+    asc.data_copy(a, gm, 1024)
+    asc.pipe_barrier(asc.PipeID.PIPE_ALL)
+
+
+def test_two_kernels_are_said_to_be_two_and_compared_without_lines() -> None:
+    one = test_real_runs.launch(chip="toy", tiles=8)
+    two = sim.launch(
+        other_kernel, np.zeros(1024, np.float16), chip="toy", kernel_type="AIC_ONLY", name="cube"
+    )
+    two.sources = dict.fromkeys(two.sources, "something else\n" * 40)  # of another project
+    found = one.diff(two)
+    assert not found.same_kernel
+    change = two.cycles - one.cycles
+    assert sum(row.change for row in found.path) == change
+    for pipe in {row.key[0] for row in found.pipes}:
+        rows = [row for row in found.pipes if row.key[0] == pipe]
+        assert sum(row.before for row in rows) == pytest.approx(one.cycles)
+        assert sum(row.after for row in rows) == pytest.approx(two.cycles)
+    assert {row.key[1] for row in (*found.path, *found.pipes)} == {""}
+    assert {row.key[2] for row in found.pipes if row.key[0] == "aic.MTE2" and row.before} == {
+        NO_CORE
+    }
+    text = markdown(found)
+    assert "add_tiles -> cube" in text
+    assert "add_tiles and cube are different kernels that share no source" in text
+    assert "block_dim 6 -> 1" in text
+    assert found.as_dict()["same_kernel"] is False
+    assert found.as_dict()["launch"]["op"] == ["add_tiles", "cube"]
+
+
+def test_a_renamed_kernel_of_the_same_file_keeps_its_lines() -> None:
+    one = test_real_runs.launch(chip="toy")
+    two = test_real_runs.launch(chip="toy", name="renamed")
+    found = one.diff(two)
+    assert found.same_kernel
+    assert found.notes == []
+    assert {row.change for row in (*found.path, *found.pipes)} == {0}
+
+
+def test_what_differs_in_the_launch_is_named() -> None:
+    one, two = test_real_runs.launch(chip="toy"), test_real_runs.launch(chip="toy", l2="warm")
+    assert one.diff(two).launch == {"l2_start": ("cold", "warm")}
+    assert one.diff(two).notes == ["Launched differently: l2_start cold -> warm."]
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
@@ -67,6 +120,9 @@ def test_lines_that_moved_keep_their_names() -> None:
     assert lines.old("k.py:3") == "k.py:2"
     assert lines.old("k.py:4") == "k.py:4 (new)"
     assert lines.old("other.py:4") == "other.py:4"
+    another = Lines({"k.py": old}, {"k.py": "x\ny\nz\n"})  # a file that has the name only
+    assert not another.shared
+    assert another.old("k.py:1") == "k.py:1 (new)"
 
 
 def line_with(run: Any, text: str) -> str:
