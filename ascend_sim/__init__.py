@@ -1,6 +1,7 @@
 """A cycle-approximate simulator of the Ascend AI Core: numbers, time, the reason for every stall."""
 
 from ascend_sim import asc
+from ascend_sim.blame import blame
 from ascend_sim.compare import compare
 from ascend_sim.config import Chip, list_chips, load_chip
 from ascend_sim.errors import (
@@ -30,6 +31,6 @@ from ascend_sim.tuning import sweep
 __all__ = [
     "AlignmentError", "AscendSimError", "BoundsError", "CapacityError", "Chip", "ConfigError", "DeadlockError",
     "Finding", "HostError", "KernelError", "OperandError", "QueueError", "RaceError", "Recording", "Run",
-    "SimulatorBug", "SyncError", "UninitializedRead", "UnsupportedError", "asc", "compare", "launch", "list_chips",
-    "load_chip", "phase", "record", "sample", "sweep", "trips",
+    "SimulatorBug", "SyncError", "UninitializedRead", "UnsupportedError", "asc", "blame", "compare", "launch",
+    "list_chips", "load_chip", "phase", "record", "sample", "sweep", "trips",
 ]  # fmt: skip
