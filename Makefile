@@ -4,6 +4,7 @@
 # make check   what CI does: everything from a fresh clone, then from an installed wheel
 # make accuracy  all published measurements (about half an hour of CPU), and docs/accuracy.md made anew
 # make pyasc   the environment that `ascend-sim export` and its tests need, once, in the user's cache
+# make mutants the mutation corpus: every flag, barrier, queue call, address and stride of the kernels changed in turn
 # make clean   remove what the above made
 #
 # The first of them makes .venv and installs the project there; PYTHON=python3.12 chooses another Python.
@@ -31,6 +32,9 @@ slow: $(INSTALLED)
 accuracy: $(INSTALLED)
 	$(BIN)/ascend-sim accuracy --save benchmarks/measured/results.json
 	$(BIN)/python docs/generate.py
+
+mutants: $(INSTALLED)
+	$(BIN)/python tests/mutation/run.py
 
 pyasc: $(INSTALLED)
 	$(BIN)/ascend-sim export --setup

@@ -1,0 +1,45 @@
+"""A sample of the mutation corpus; `python tests/mutation/run.py` runs all of it and prints the figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutation.corpus import Case
+from tests.mutation.run import RANK, equivalent, figures, perform
+from tests.mutation.subjects import OPERATORS, subjects
+
+SMALL = ["examples/01_queues_1", "examples/02_flags", "measured/msp_add_1", "measured/add_hp_two"]
+
+
+def test_a_sample() -> None:
+    verdicts, wrong = perform(SMALL, 9, doctor=True)
+    lines, good = figures(verdicts, wrong)
+    assert good, "\n".join(lines)
+    assert len(verdicts) >= 20
+    assert {one.how for one in verdicts} <= set(RANK)
+
+
+def test_kernels_as_they_are() -> None:
+    for subject in subjects([*SMALL, "measured/turbo", "measured/matmul", "ops/rope_grad"]):
+        case = Case(subject)
+        assert case.base.findings == [], subject.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", ["examples", "ops/rope_grad", "measured"])
+def test_all_of_it(group: str) -> None:
+    verdicts, wrong = perform([group], 1, doctor=True)
+    lines, good = figures(verdicts, wrong)
+    assert good, "\n".join(lines)
+    known = {one.label for one in verdicts}
+    files = {label.split(" | ")[0] for label in known}
+    gone = {label for label in equivalent() if label.split(" | ")[0] in files} - known
+    assert not gone, "arguments for mutants that there are no more"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in OPERATORS if "laser" in name])
+def test_a_part_of_the_large_operator(name: str) -> None:
+    verdicts, wrong = perform([name], 12, doctor=False)
+    lines, good = figures(verdicts, wrong)
+    assert good, "\n".join(lines)
