@@ -65,6 +65,7 @@ class Findings(CallSites):
         self._seats_a_block = seats
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
         self._told: dict[tuple[int, int], bool] = {}
+        self.needed: set[int] = set()  # places of waits that order something
         self.gm_uses: list[Sequence[Any]] = []  # fields of GmUse
         self.tensors: dict[int, GlobalAddress] = {}  # the kernel's arguments, by allocation
 
@@ -95,6 +96,13 @@ class Findings(CallSites):
             kind, code, message, place.file, place.line, core, pipe, tensor, byte_range, struck
         )
         self._record(key, finding)
+
+    def drop_needed(self) -> None:
+        """Drop what was found spare at a line that is needed another time."""
+        lines = {(self.sites[site].file, self.sites[site].line) for site in self.needed}
+        for key, finding in list(self.findings.items()):
+            if finding.code == "redundant-flag" and (finding.file, finding.line) in lines:
+                del self.findings[key]
 
     def _record(self, key: Any, finding: Finding) -> None:
         self.findings[key] = finding

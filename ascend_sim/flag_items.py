@@ -201,7 +201,10 @@ class FlagItems(Issuer):
         )
 
     def _spare_pair(self, step: Step) -> None:
-        """Report a set and a wait that come right behind another pair of the event, with no work between."""
+        """Report a set and a wait that come right behind another pair of the event, with no work between.
+
+        What is needed once is needed: then it is no finding (`Findings.drop_needed`).
+        """
         event, sets, waits = step.event, 0, 0
         assert event is not None
         for item in reversed(self._log[-_LOOK_BACK:]):
@@ -213,8 +216,10 @@ class FlagItems(Issuer):
             elif item.event is event and kind is _WAIT and sets == 1:
                 waits += 1
             elif kind is not _SET and item.pipe in (EVENT_SOURCE[event], EVENT_TARGET[event]):
-                return  # work of one of the two, or something new that it learns
+                sets = 0  # work of one of the two, or something new that it learns
+                break
         if sets < 2 or waits == 0 or item.inserted or self._asked_by_a_library():
+            self.session.needed.add(step.site)
             return
         core = self.core
         self.session.report(

@@ -305,4 +305,5 @@ class Session(Findings):
     def finish(self) -> list[Finding]:
         """Return the findings in a fixed order, with what only the whole run can tell."""
         self.output.close()
+        self.drop_needed()
         return self.sorted_findings()
