@@ -7,14 +7,14 @@ the scalar unit looks, or the block ends.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
-from heapq import heappop, heappush
 from typing import Any
 
 from ascend_sim.agenda import Agenda
 
 _PHASE = 1 << 62  # above all ranks
-MANY = 256
+MANY = 512
 """Deeds that may wait: results of loads take memory while they do."""
 
 
@@ -30,12 +30,13 @@ class Deeds:
     def add(
         self, time: int, phase: int, rank: int, action: Callable[[Any], None], what: Any
     ) -> None:
-        """Do `action(what)` at a cycle that is not in the past."""
-        heappush(self._due, (time, phase * _PHASE + rank, action, what))
+        """Do `action(what)`, which adds no deed, at a cycle that is not in the past."""
+        self._due.append((time, phase * _PHASE + rank, action, what))
 
     def catch_up(self, phase: int, rank: int) -> None:
         """Do all that comes before a phase and rank of the present cycle."""
-        self._do((self._agenda.now, phase * _PHASE + rank))
+        if self._due:
+            self._do((self._agenda.now, phase * _PHASE + rank))
 
     def thin_out(self) -> None:
         """Do what is over, if much is waiting."""
@@ -44,11 +45,14 @@ class Deeds:
 
     def finish(self) -> None:
         """Do all that is known of."""
-        while self._due:
-            self._do((self._due[0][0] + 1, 0))
+        if self._due:
+            self._do((max(self._due)[0] + 1, 0))
 
     def _do(self, limit: tuple[int, int]) -> None:
         due = self._due
-        while due and due[0] < limit:
-            _, _, action, what = heappop(due)
+        due.sort()  # each pipe adds its own in order, so there is little to do
+        count = bisect_left(due, limit)
+        ready = due[:count]
+        del due[:count]
+        for _, _, action, what in ready:
             action(what)

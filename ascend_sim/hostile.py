@@ -92,10 +92,12 @@ class _LateCompute(ComputePipe):
     __slots__ = ()
 
     def begin(self, item: Item, start: int) -> None:
-        late = _late(self.core)
-        item.start = start = start + late.by(item, "start")
+        item.start = start = start + _late(self.core).by(item, "start")
         super().begin(item, start)
-        _land_late(self, item, late)
+
+    def _compute(self, item: Item) -> None:
+        _land_late(self, item, _late(self.core))
+        super()._compute(item)
 
 
 class _LateMatrix(MatrixPipe):
@@ -104,11 +106,13 @@ class _LateMatrix(MatrixPipe):
     __slots__ = ()
 
     def begin(self, item: Item, start: int) -> None:
-        late = _late(self.core)
-        item.start = start = start + late.by(item, "start")
+        item.start = start = start + _late(self.core).by(item, "start")
         super().begin(item, start)
+
+    def _compute(self, item: Item) -> None:
         if not item.call.unit_flag:
-            _land_late(self, item, late)
+            _land_late(self, item, _late(self.core))
+        super()._compute(item)
 
 
 def _land_late(pipe: ComputePipe, item: Item, late: _Late) -> None:

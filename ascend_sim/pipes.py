@@ -49,7 +49,7 @@ class PipeQueue:
     """
 
     __slots__ = (
-        "accept", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "rank",
+        "accept", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "rank", "results",
         "room",
     )  # fmt: skip
 
@@ -60,6 +60,7 @@ class PipeQueue:
         self.depth = depth
         self.rank = rank
         self.gate: UnitFlags | None = None  # of M and FIX
+        self.results: dict[Item, Any] = {}  # read and computed, but not written yet
         self.reset(0)
 
     def reset(self, time: int) -> None:
@@ -199,30 +200,33 @@ class ComputePipe(PipeQueue):
         if cost.conflict:
             item.spent = Conflicts(cost.lead, cost.conflict)
         if self.core.numerics and item.call.writes:
-            self.core.deeds.add(
-                self._reading(item, start), READ, self.rank + item.index, self._read, item
-            )
+            self._compute(item)
 
-    def _reading(self, item: Item, start: int) -> int:
+    def _compute(self, item: Item) -> None:
+        """See to the numbers of an instruction that has its times."""
+        deeds, rank = self.core.deeds, self.rank + item.index
+        reading, end = self._reading(item), item.end
+        deeds.add(reading, READ, rank, self._read, item)
+        deeds.add(end if end > reading else reading + 1, RETIRE, rank, self._write, item)
+
+    def _reading(self, item: Item) -> int:
         """Return when the numbers of an instruction are computed."""
-        return start
+        return item.start
 
     def _read(self, item: Item) -> None:
         core, call = self.core, item.call
         program = core.program
         assert program is not None
         try:
-            result = call.start(core.memories)
+            self.results[item] = call.start(core.memories)
         except IsaFault as fault:
             core.agenda.now = item.start
             program.fault_at(fault, item.site)
         if call.undefined_for is not None and program.session.checks != "off":
             program.look_at_inputs(item)
-        core.deeds.add(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
 
-    def _write(self, done: tuple[Any, Any]) -> None:
-        call, result = done
-        call.retire(self.core.memories, result)
+    def _write(self, item: Item) -> None:
+        item.call.retire(self.core.memories, self.results.pop(item))
 
 
 class MatrixPipe(ComputePipe):
@@ -234,21 +238,21 @@ class MatrixPipe(ComputePipe):
 
     __slots__ = ()
 
-    def _reading(self, item: Item, start: int) -> int:
+    def _reading(self, item: Item) -> int:
         """Return when an Mmad's numbers are computed: when the Fixpipes before it have read all of its units.
 
         It may have begun earlier, even before those were known; by its flags nobody touches its operands meanwhile.
         """
         if self.gate is None or not item.call.unit_flag:
-            return start
-        return max(start, self.gate.emptied(item), self.core.agenda.now)
+            return item.start
+        return max(item.start, self.gate.emptied(item), self.core.agenda.now)
 
     def _read(self, item: Item) -> None:
         core, call = self.core, item.call
         inside = core.inside
         result = call.start(inside if core.fractals_follow(call) else core.memories)
         call.retire(inside, result)
-        core.deeds.add(item.end, RETIRE, self.rank + item.index, self._write, (call, result))
+        self.results[item] = result
 
 
 class Route:
@@ -272,14 +276,13 @@ class MovePipe(PipeQueue):
     the pipe until its bytes are out. What does not touch GM (L0C to L1, constant fills) has a price of its own.
     """
 
-    __slots__ = ("_results", "interval", "port")
+    __slots__ = ("interval", "port")
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
         port.done, port.ask = self.done, self.ask
         self.interval = whole(core.chip.gm.move_issue)
-        self._results: dict[Item, Any] = {}
 
     def begin(self, item: Item, start: int) -> None:
         """Start a transfer; the memory system will tell its end."""
@@ -343,7 +346,7 @@ class MovePipe(PipeQueue):
         core, call = self.core, item.call
         if self.pipe is not _MTE2:
             core.deeds.catch_up(READ, self.rank + item.index)
-        self._results[item] = call.start(core.inside if call.unit_flag else core.memories)
+        self.results[item] = call.start(core.inside if call.unit_flag else core.memories)
 
     def done(self, item: Item) -> None:
         """Take the end of a transfer's bytes: its results follow after the latency; what waited can go on."""
@@ -366,4 +369,4 @@ class MovePipe(PipeQueue):
         core.pump()
 
     def _write(self, item: Item) -> None:
-        item.call.retire(self.core.memories, self._results.pop(item))
+        item.call.retire(self.core.memories, self.results.pop(item))
