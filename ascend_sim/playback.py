@@ -6,13 +6,13 @@ the difference.
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ascend_sim.agenda import PROGRAM
 from ascend_sim.config import Chip
 from ascend_sim.cost import cube_cycles
 from ascend_sim.errors import KernelError
+from ascend_sim.garbage import no_collection
 from ascend_sim.placement import task_ratio
 from ascend_sim.program import AHEAD
 from ascend_sim.recording import Origin, Part, Recording, Scalar
@@ -41,18 +41,14 @@ def play(recording: Recording, chip: Chip, *, l2: str, physical_cores: int) -> R
         region.scratch = None
     if l2 == "warm":
         session.memory.l2.preload(recording.regions)  # type: ignore[arg-type]
-    collecting = gc.isenabled()
-    gc.disable()
     try:
-        session.run(_no_body)
+        with no_collection():
+            session.run(_no_body)
     except KernelError as error:
         session.abort()
         error.run = _run_of(recording, session, l2)
         error.args = (error.args[0], error.finding, error.run)
         raise
-    finally:
-        if collecting:
-            gc.enable()
     return _run_of(recording, session, l2)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.errors import CapacityError, ConfigError, DeadlockError, Finding, SimulatorBug
+from ascend_sim.garbage import no_collection
 from ascend_sim.placement import places
 from ascend_sim.playback import play
 from ascend_sim.quick import NotQuick, quick_cycles
@@ -35,15 +35,11 @@ def replay(
     if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
         raise ConfigError(f"physical_cores is {cores!r}; it must be a whole number of at least 1")
     _check_room(recording, loaded)
-    collecting = gc.isenabled()
-    gc.disable()
     try:
-        found = quick_cycles(recording, loaded, l2=l2, physical_cores=cores)
+        with no_collection():
+            found = quick_cycles(recording, loaded, l2=l2, physical_cores=cores)
     except (NotQuick, DeadlockError):  # the machine knows all steps, and what to say of a hang
         found = None
-    finally:
-        if collecting:
-            gc.enable()
     if found is None:
         return play(recording, loaded, l2=l2, physical_cores=cores)
     return Replayed(recording, loaded, l2, cores, *found)

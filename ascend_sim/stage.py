@@ -7,7 +7,6 @@ before. Nothing of it is left when it is over.
 from __future__ import annotations
 
 import dis
-import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from ascend_sim import messages
 from ascend_sim.allowed import apply as allowed_of
 from ascend_sim.coverage import ONE, axis_text, unwritten
 from ascend_sim.errors import Finding, KernelError, host_error
+from ascend_sim.garbage import no_collection
 from ascend_sim.gm_order import conflicts
 from ascend_sim.recording import Origin
 from ascend_sim.report.spool import Spool
@@ -64,6 +64,10 @@ class Stage:
 
         Raises KernelError for a kernel that cannot go on, with the run so far, and what the kernel's Python raises.
         """
+        with no_collection():
+            return self._perform(make, changes)
+
+    def _perform(self, make: Callable[..., Session], changes: dict[str, Any]) -> Run:
         asked = self.asked
         settings = {**self.settings, **changes}
         session = make(
@@ -79,8 +83,6 @@ class Stage:
         origin = Origin(asked.kernel_type, self.buffers, session.written_buffers, session.reserved)
         keep = _Keep(session, origin)
         coverage: dict[str, list[tuple[int, int]]] = {}
-        collecting = gc.isenabled()
-        gc.disable()  # a run makes objects by the million and no cycles worth looking for
         try:
             with one_thread():
                 session.run(asked.body)
@@ -106,8 +108,6 @@ class Stage:
             raise error.with_traceback(kernel_frames(error, asked.library))  # noqa: B904  the kernel's own lines
         finally:
             session.close()
-            if collecting:
-                gc.enable()
 
     def _finished(
         self,
