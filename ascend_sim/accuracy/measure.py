@@ -9,6 +9,8 @@ from typing import Any
 import ascend_sim as sim
 from ascend_sim.accuracy.cases import Record
 from ascend_sim.run import Run
+from ascend_sim.trace import CoreLog
+from isa.types import Pipe
 
 PIPES = {
     "mac_us": "M",
@@ -54,6 +56,12 @@ def times(run: Run) -> dict[str, float | None]:
         result[name] = chip.us(mean(own)) if own else None
         for kind, values in by_kind.items():
             result[f"{kind}_{name}"] = chip.us(mean(values)) if values else None
+    if result["fix_us"] is not None:
+        waited = chip.us(
+            mean(_waited_for_flags(core) for core in log.cores if _kind(core.name) == "aic")
+        )
+        result["fix_us"] += waited
+        result["aic_fix_us"] = result["fix_us"]
     result["total_cycles"] = float(sum(spans["aic"]) + sum(spans["aiv"]))
     return result
 
@@ -67,6 +75,15 @@ def _occupied(entry: Mapping[str, Any]) -> int:
     value = entry.get("occupied")
     return int(entry["busy"] if value is None else value) + int(
         entry["causes"].get("bank_conflict", 0)
+    )
+
+
+def _waited_for_flags(core: CoreLog) -> int:
+    """Return the cycles that Fixpipes of a cube core waited for their unit flags: profilers count them as FIX's."""
+    return sum(
+        item.start - item.head
+        for item in core.items
+        if item.call is not None and item.pipe is Pipe.FIX and item.call.unit_flag
     )
 
 

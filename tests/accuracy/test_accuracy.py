@@ -3,13 +3,16 @@
 import math
 import re
 
+import numpy as np
 import pytest
 
+import ascend_sim as sim
+from ascend_sim import asc
 from ascend_sim.accuracy import load_cases
 from ascend_sim.accuracy.card import card, load_result, save_result
 from ascend_sim.accuracy.cases import CaseFile, Record
 from ascend_sim.accuracy.families import folder, list_families, load_family
-from ascend_sim.accuracy.measure import TIMES
+from ascend_sim.accuracy.measure import TIMES, times
 from ascend_sim.accuracy.notes import load_notes
 from ascend_sim.accuracy.score import ln_ratio, pair_row, record_row, shift, summary
 from ascend_sim.config import list_chips
@@ -185,3 +188,25 @@ def test_every_family_is_of_one_kind_and_notes_are_about_families():
     assert sorted(kinds) == list_families()
     assert set(load_notes().notes) <= set(kinds)
     assert {note.cause for note in load_notes().notes.values()} == {"kernel", "model", "setup"}
+
+
+def test_pipes_of_a_mix_kernel_are_those_of_the_core_type_that_profilers_count():
+    """Scalar unit and MTE2 of the cube cores; what cores of a type that does not run have is None."""
+
+    def kernel(x):
+        tensor = asc.GlobalTensor()
+        tensor.set_global_buffer(x)
+        if asc.ascend_is_aiv():
+            for _ in range(8):
+                tile = asc.LocalTensor(asc.float16, asc.TPosition.VECIN, 0, 1024)
+                asc.data_copy(tile, tensor, 1024)
+
+    x = np.zeros(1024, np.float16)
+    mixed = times(sim.launch(kernel, x, kernel_type="MIX_AIC_1_2"))
+    assert mixed["mte2_us"] == mixed["aic_mte2_us"] == 0
+    assert mixed["aiv_mte2_us"] > 0
+    alone = times(sim.launch(kernel, x))
+    assert alone["mte2_us"] == alone["aiv_mte2_us"] > 0
+    assert [alone[name] for name in ("aic_us", "mac_us", "mte1_us", "fix_us")] == [None] * 4
+    cube = times(sim.launch(kernel, x, kernel_type="AIC_ONLY"))
+    assert [cube[name] for name in ("aiv_us", "vec_us", "mte3_us")] == [None] * 3

@@ -185,3 +185,11 @@ def test_running_sums_are_right_and_silent() -> None:
     )
     assert np.array_equal(y, np.cumsum(x.astype(np.float64)).astype(np.float32))
     assert not run.findings
+
+
+def test_a_fixpipe_that_waits_for_its_unit_flags_occupies_its_pipe() -> None:
+    """On the chip FIX was occupied for 19.4 µs with unit flags, for 4.22 without."""
+    records = {record.id: record for record in load_cases(folder() / "cases.yaml").records}
+    off, on = (simulate(records[f"gm_unitflag.{name}"]) for name in ("off", "on"))
+    assert on["fix_us"] > 2 * off["fix_us"]
+    assert on["fix_us"] <= on["aic_us"]
