@@ -204,9 +204,10 @@ class _Watched(ComputePipe):
         _remember(self.core, item)
         super()._read(item)
 
-    def _write(self, done: tuple[Any, Any]) -> None:
-        super()._write(done)
-        _show(self.core, done)
+    def _write(self, item: Item) -> None:
+        result = self.results[item]
+        super()._write(item)
+        _show(self.core, item, result)
 
 
 class _WatchedMatrix(MatrixPipe):
@@ -218,21 +219,19 @@ class _WatchedMatrix(MatrixPipe):
         _remember(self.core, item)
         super()._read(item)
 
-    def _write(self, done: tuple[Any, Any]) -> None:
-        super()._write(done)
-        _show(self.core, done)
+    def _write(self, item: Item) -> None:
+        result = self.results[item]
+        super()._write(item)
+        _show(self.core, item, result)
 
 
 def _remember(core: Any, item: Item) -> None:
-    """Keep what an instruction reads until its result is written; results of one pipe come in order."""
-    operands = [np.array(access.view(core.bytes(access))) for access in item.call.reads]
-    core.seen.setdefault(item.call.template, deque()).append((item, operands))
+    """Keep what an instruction reads until its result is written."""
+    core.seen[item] = [np.array(access.view(core.bytes(access))) for access in item.call.reads]
 
 
-def _show(core: Any, done: tuple[Any, Any]) -> None:
-    call, result = done
-    item, operands = core.seen[call.template].popleft()
-    core.watch.look(core.session, item, operands, result)
+def _show(core: Any, item: Item, result: Any) -> None:
+    core.watch.look(core.session, item, core.seen.pop(item), result)
 
 
 class _WatchedCore(Core):
@@ -240,7 +239,7 @@ class _WatchedCore(Core):
 
     compute_pipe = _Watched
     matrix_pipe = _WatchedMatrix
-    seen: dict[Any, deque[tuple[Item, list[Array]]]]
+    seen: dict[Item, list[Array]]
     watch: Watch
     session: Session
 

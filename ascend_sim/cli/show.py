@@ -16,7 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from ascend_sim.cli.outcome import Outcome
 from ascend_sim.cli.program import describe
 from ascend_sim.config import Chip
-from ascend_sim.errors import ConfigError, KernelError, SimulatorBug
+from ascend_sim.errors import ConfigError, KernelError, SimulatorBug, exit_code
 from ascend_sim.report.folder import check_replaceable, write_json, write_run_folder
 from ascend_sim.report.names import short_path
 from ascend_sim.report.text import print_findings, print_summary
@@ -105,6 +105,15 @@ def report_check(outcome: Outcome) -> int:
     return outcome.code
 
 
+def _around(outcome: Outcome, kernel: str) -> str:
+    """Say which launches of a program came before the one that stopped it, and that none came after."""
+    if not outcome.others:
+        return ""
+    good = [other.kernel for other in outcome.others if exit_code(other.findings) == 0]
+    text = f". That was {kernel}, launch {len(outcome.others) + 1} of the program: what comes after it was not run"
+    return text + (f", before it without findings: {', '.join(good)}" if good else "")
+
+
 def _print_error(outcome: Outcome, *, shown: bool) -> None:
     """Say what ended the work, unless its message stands among the findings that were `shown`."""
     error = outcome.error
@@ -116,6 +125,7 @@ def _print_error(outcome: Outcome, *, shown: bool) -> None:
         elif outcome.run is not None:
             complain(
                 f"stopped at cycle {outcome.run.cycles:,} by the {error.finding.kind} finding above"
+                + _around(outcome, outcome.run.op)
             )
         return
     text = describe(error)

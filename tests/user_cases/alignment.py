@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
+from typer.testing import CliRunner
 
 from ascend_sim import asc
+from ascend_sim.cli.app import app
+from ascend_sim.errors import Finding
 from tests.user_cases.kit import (
     F16,
     F32,
@@ -90,37 +96,54 @@ def narrow_rows(wrong: bool) -> Told:
     return told(kernel, y)
 
 
+PROGRAM = """
+import numpy as np
+from ascend_sim import asc
+
+def t(at, n): return asc.LocalTensor(asc.float32, asc.TPosition.VECCALC, at, n)
+
+@asc.jit(auto_sync=False)
+def rms(x: asc.GlobalAddress):
+    asc.duplicate(t(0, 16), 1.0, 16)
+
+@asc.jit(auto_sync=False)
+def gate(x: asc.GlobalAddress):
+    a, b, o = t(0, 16), t(4096, 8), t(8192, 8)
+    asc.duplicate(a, 1.0, 16)
+    asc.duplicate(b, 1.0, 8)
+    asc.pipe_barrier(asc.PipeID.PIPE_ALL)
+    asc.mul(o, a[4], b, 8)
+
+@asc.jit(auto_sync=False)
+def rope(x: asc.GlobalAddress):
+    asc.duplicate(t(0, 16), 1.0, 16)
+
+for kernel in (rms, gate, rope):
+    kernel[1](np.zeros(64, np.float32))
+"""
+
+
 @case(
     "ALN-07",
     Want(
-        "ALIGNMENT", "misaligned-operand", "mul", "a",
-        (16, 64), ("mul: src0", "UB byte 16", "a[4:]"),
+        "ALIGNMENT", "misaligned-operand", "", "a[4:]", None,
+        ("mul: src0", "UB byte 16", "program.py:17, core0.aiv0.V", "That was gate, launch 2 of the program"),
     ),
-    Want("INFO", "not-run", says=("rope",)),
+    Want("INFO", "not-run", says=("what comes after it was not run", "before it without findings: rms")),
 )  # fmt: skip
 def one_bad_kernel_of_three(wrong: bool) -> Told:
     """What a program launches after the kernel that stops is not run, and what came before is fine."""
-    done: list[str] = []
-
-    def rms() -> None:
-        fill(ub(F32, 16, 0))
-
-    def gate() -> None:
-        a, b, o = ub(F32, 16, 0), ub(F32, 8, 4096), ub(F32, 8, 8192)
-        fill(a, b)
-        asc.mul(o, a[4 if wrong else 8], b, 8)  # mul
-
-    def rope() -> None:
-        fill(ub(F32, 16, 0))
-
+    text = PROGRAM if wrong else PROGRAM.replace("a[4]", "a[8]")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "program.py"
+        path.write_text(text, encoding="utf-8")
+        result = CliRunner().invoke(app, ["check", str(path), "--chip", "toy"])
+    assert result.exit_code == (4 if wrong else 0)
     said = Told()
-    for kernel in (rms, gate, rope):
-        one = told(kernel)
-        said.findings += one.findings
-        if one.run is None or one.findings:
-            break
-        done.append(kernel.__name__)
-    assert done == (["rms"] if wrong else ["rms", "gate", "rope"])
+    if result.exit_code:
+        shown = f"{result.stdout} {result.stderr}"
+        kind, code = shown.split("\n")[1].split()[:2]
+        said.findings = [Finding(kind, code, shown), Finding("INFO", "not-run", result.stderr)]
     return said
 
 

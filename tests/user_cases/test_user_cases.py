@@ -21,7 +21,7 @@ from tests.user_cases import (  # noqa: F401  each enters its cases
 )
 from tests.user_cases.kit import CASES, score
 
-LESS = {"ALN-07": 1}
+LESS: dict[str, int] = {}
 """Cases that do not get both points yet."""
 NEEDED = 140
 
