@@ -262,12 +262,12 @@ def what_if(
 ) -> None:  # fmt: skip
     """Simulate again with a resource ideal: what would help, and by how much.
 
-    Of a run's folder, the table is kept there as what_if.json.
+    Of a run's folder, the table is kept there as what_if.json and stands in its report.html.
     """
     from rich.console import Console
 
     from ascend_sim.cli.show import working
-    from ascend_sim.report.folder import write_json
+    from ascend_sim.report.folder import write_json, write_report_page
     from ascend_sim.report.text_what_if import print_what_if
 
     def work() -> int:
@@ -300,6 +300,8 @@ def what_if(
         if folder is not None and names is None:
             with (folder / "what_if.json").open("w", encoding="utf-8") as stream:
                 write_json(found, stream)
+            if (folder / "report.html").is_file():
+                write_report_page(run, folder)
         if as_json:
             write_json(found, sys.stdout)
         else:

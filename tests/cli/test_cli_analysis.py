@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -79,7 +80,17 @@ def test_a_diff_gates(two_runs) -> None:
 
 
 def test_a_diff_of_two_operators_says_so_and_is_gated_all_the_same(two_runs) -> None:
-    small = ("run", "laser_attention_grad", "--seq", "256", "--heads", "1", "--quiet", "--out", "other")
+    small = (
+        "run",
+        "laser_attention_grad",
+        "--seq",
+        "256",
+        "--heads",
+        "1",
+        "--quiet",
+        "--out",
+        "other",
+    )
     assert (
         two_runs(*small, "--numerics", "off", "--checks", "off", "--chip", "ascend910b1").code == 0
     )
@@ -97,6 +108,7 @@ def test_what_if_of_a_saved_run_and_of_an_operator(two_runs) -> None:
     with open("one/what_if.json", encoding="utf-8") as stream:  # noqa: PTH123
         assert json.load(stream) == saved
     assert saved["ideals"][0]["gain"] > 0
+    assert json.dumps(saved["ideals"][0]) in Path("one/report.html").read_text(encoding="utf-8")
     words = ("what-if", "rope_grad", "--seq", "192", "--hidden", "128", "--ideal", "mte2,buffer")
     found = json.loads(two_runs(*words, "--json").out)
     alike = {tuple(row["ideal"]): row["gain"] for row in saved["ideals"]}

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import itertools
+import shutil
+from pathlib import Path
 from typing import Any
 
+import pytest
+import test_real_runs
 from hypothesis import given, settings
 from synthetic import add_log, item, logs
 
@@ -122,3 +126,29 @@ def test_a_long_run_keeps_its_counters_short() -> None:
     queue = [e for e in read_perfetto(written(log)) if e["name"] == "V queue"]
     assert 0 < len(queue) <= 2001
     assert {e["args"]["items"] for e in queue} == {0, 1}
+
+
+def test_perfettos_own_trace_processor_takes_the_file(tmp_path: Path) -> None:
+    """Where the package perfetto and its `trace_processor_shell` are installed."""
+    processor = pytest.importorskip(
+        "perfetto.trace_processor", reason="the package perfetto is not installed"
+    )
+    shell = shutil.which("trace_processor_shell")
+    if shell is None:
+        pytest.skip("no trace_processor_shell here")
+    run = test_real_runs.launch(chip="toy", num=2)
+    file = tmp_path / "trace.json"
+    with file.open("w", encoding="utf-8") as stream:
+        write_perfetto_trace(run.log, run.chip, stream, run.ledger)
+    events = read_perfetto(file.read_text(encoding="utf-8"))
+    config = processor.TraceProcessorConfig(bin_path=shell)
+    with processor.TraceProcessor(trace=str(file), config=config) as opened:
+
+        def one(query: str) -> int:
+            return next(iter(opened.query(query))).n
+
+        assert one("select count(*) as n from stats where severity = 'error' and value > 0") == 0
+        assert one("select count(*) as n from slice") == sum(e["ph"] == "X" for e in events)
+        assert one("select count(*) as n from flow") == sum(e["ph"] == "s" for e in events)
+        assert one("select count(*) as n from counter") == sum(e["ph"] == "C" for e in events)
+        assert one("select ifnull(max(depth), 0) as n from slice") == 0

@@ -82,7 +82,7 @@ function rooflinePlot(box, found) {
 function whatIfPane(pane) {
   const found = data.what_if;
   if (!found) {
-    pane.innerHTML = `<p class="note">Not simulated yet. <code>ascend-sim what-if RUN</code> simulates this run again with one resource ideal at a time (MTE2 twice as fast, free flags, one more buffer, …); <code>ascend-sim report RUN --html</code> then shows the gains here.</p>`;
+    pane.innerHTML = `<p class="note">Not simulated yet. <code>ascend-sim what-if RUN</code> simulates this run again with one resource ideal at a time (MTE2 twice as fast, free flags, one more buffer, …) and puts the gains here.</p>`;
     return;
   }
   const rows = (list) => list.map((row) => [`<b>${row.ideal.join(" + ")}</b>`, escaped(row.means), percent(row.gain, found.cycles), meter(row.gain / found.cycles), row.critical_path === null ? "" : percent(row.critical_path, found.cycles), number(row.cycles)]);
@@ -205,5 +205,7 @@ function memoryPlot(box, k, space) {
   figure.quad({ left: field("left"), right: field("right"), top: field("top"), bottom: field("bottom"), fill_color: field("color"), line_color: "#ffffff", line_width: 0.5, source });
   box.replaceChildren();
   Bokeh.Plotting.show(figure, box);
-  document.getElementById("memory-tip").innerHTML = names.map((name, at) => `<span style="margin-right:14px"><i class="swatch" style="background:${shades[at % shades.length]}"></i> ${escaped(name || "(no name)")}</span>`).join("") + (one.whole ? "" : "<br>Only the beginning of the run is mapped.");
+  const shown = names.map((name, at) => [name, at]).filter(([name]) => name && !/^\w+\[\d+:\d+\]$/.test(name)).slice(0, 24);
+  const rest = names.length - shown.length;
+  document.getElementById("memory-tip").innerHTML = shown.map(([name, at]) => `<span style="margin-right:14px"><i class="swatch" style="background:${shades[at % shades.length]}"></i> ${escaped(name)}</span>`).join("") + (rest ? `${rest} place${rest > 1 ? "s" : ""} known by address${shown.length ? ", too" : ""}: hover for the bytes.` : "") + (one.whole ? "" : "<br>Only the beginning of the run is mapped.");
 }
