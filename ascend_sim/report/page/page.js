@@ -16,9 +16,9 @@ function head() {
   document.getElementById("title").innerHTML = `${escaped(summary.op)} <small>on ${escaped(summary.chip)}</small>`;
   const wrong = summary.findings.filter((one) => !["INFO", "PERF"].includes(one.kind)).length;
   const remarks = summary.findings.length - wrong;
-  const written = summary.as_written;
+  const written = summary.as_written || summary.bound;
   const facts = [["time", micro(data.cycles)], ["cycles", number(data.cycles)], ["blocks", summary.block_dim],
-    ["bound", summary.bound.lower_bound_cycles ? `${(data.cycles / summary.bound.lower_bound_cycles).toFixed(2)}× ${summary.bound.limit}${written && written.limit === "dependences" ? `, ${(data.cycles / written.lower_bound_cycles).toFixed(2)}× as written` : ""}` : "–"],
+    ["bound", summary.bound.lower_bound_cycles ? `${(data.cycles / summary.bound.lower_bound_cycles).toFixed(2)}× ${written.limit === "dependences" ? `work, ${(data.cycles / written.lower_bound_cycles).toFixed(2)}× as written` : summary.bound.limit}` : "–"],
     ["GM", `${size(summary.bytes.gm_read)} in, ${size(summary.bytes.gm_write)} out`],
     ["findings", (wrong ? `${wrong}!` : "none") + (remarks ? `, ${remarks} remark${remarks > 1 ? "s" : ""}` : "")]];
   document.getElementById("facts").innerHTML = facts.map(([name, value]) => `<div><dt>${name}</dt><dd>${escaped(value)}</dd></div>`).join("");
