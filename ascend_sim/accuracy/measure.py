@@ -9,7 +9,7 @@ from typing import Any
 import ascend_sim as sim
 from ascend_sim.accuracy.cases import Record
 from ascend_sim.run import Run
-from ascend_sim.trace import CoreLog
+from ascend_sim.trace import CoreLog, Kind
 from isa.types import Pipe
 
 PIPES = {
@@ -81,9 +81,9 @@ def _occupied(entry: Mapping[str, Any]) -> int:
 def _waited_for_flags(core: CoreLog) -> int:
     """Return the cycles that Fixpipes of a cube core waited for their unit flags: profilers count them as FIX's."""
     return sum(
-        item.start - item.head
+        max(0, item.start - item.head)
         for item in core.items
-        if item.call is not None and item.pipe is Pipe.FIX and item.call.unit_flag
+        if item.pipe is Pipe.FIX and item.kind is Kind.INSTRUCTION and item.head >= 0
     )
 
 
