@@ -100,3 +100,48 @@ def test_a_store_into_an_array_that_is_read_only() -> None:
         match="kernel writes into an array that numpy holds read-only \\(z\\): pass a copy",
     ):
         toy_run(kernel, z)
+
+
+@pytest.mark.parametrize(
+    ("leave", "clean", "code", "text"),
+    [
+        (lambda: asc.set_vector_mask(0, 0xFF), asc.reset_mask, "mask-left-narrow", "0x0, 0xff"),
+        (asc.set_mask_count, asc.set_mask_norm, "counter-mode-left-on", "set_mask_norm()"),
+        (
+            lambda: asc.set_atomic_add(asc.float32), asc.set_atomic_none, "atomic-left-on", "set at tests/machine",
+        ),
+    ],
+)  # fmt: skip
+def test_registers_left_changed(
+    leave: Callable[[], None], clean: Callable[[], None], code: str, text: str
+) -> None:
+    def kernel(cleanly: bool) -> None:
+        leave()  # leave
+        if cleanly:
+            clean()
+
+    (finding,) = toy_run(kernel, False).findings
+    assert (finding.kind, finding.code) == ("STATE", code)
+    assert finding.line > 0
+    assert text in finding.message
+    assert toy_run(kernel, True).findings == []
+
+
+def test_a_mask_that_a_call_itself_narrows_is_nothing_left_behind() -> None:
+    def kernel() -> None:
+        asc.duplicate(local(0, 64), 1.0, 64)
+        asc.pipe_barrier(asc.PipeID.PIPE_V)
+        asc.adds(local(0, 64), local(0, 64), 1.0, 8, 1, asc.UnaryRepeatParams(1, 1, 8, 8))
+
+    assert toy_run(kernel).findings == []
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_hf32_mode_left_on(left: bool) -> None:
+    def kernel() -> None:
+        asc.set_hf32_mode(True)
+        if not left:
+            asc.set_hf32_mode(False)
+
+    codes = [finding.code for finding in toy_run(kernel, kernel_type="AIC_ONLY").findings]
+    assert codes == (["hf32-left-on"] if left else [])
