@@ -97,7 +97,7 @@ class Watch:
             nan_in = any(np.isnan(one).any() for one in inputs)
             if not nan_in and np.isnan(wide).any():
                 self._born(session, item, inputs, wide, np.isnan(wide), "nan-born", "NaN")
-            elif not nan_in and np.isinf(wide).any() and all(np.isfinite(i).all() for i in inputs):
+            elif inputs and np.isinf(wide).any() and all(np.isfinite(i).all() for i in inputs):
                 self._born(session, item, inputs, wide, np.isinf(wide), "infinity-born", "infinity")
             if item.name.startswith(_ADDITIONS):
                 self._stands_still(session, item, inputs, wide)
@@ -112,11 +112,10 @@ class Watch:
             return
         self._told.add(code)
         first = int(np.flatnonzero(hit.reshape(-1))[0])
-        scalar = item.call.extra if len(inputs) == 1 else ""
         self._report(
             session, item, code,
             f"{item.name} makes the first {what}, element {first} of {_target(item)} and {int(hit.sum())} in all: it "
-            f"read {_at(inputs, wide, first)}{f' ({scalar})' if scalar else ''}",
+            f"read {_at(inputs, wide, first)}",
         )  # fmt: skip
 
     def _stands_still(self, session: Session, item: Item, inputs: list[Array], wide: Array) -> None:
