@@ -161,8 +161,10 @@ class VectorCost(_Section):
 class Gm(_Section):
     """The way of one core to GM, before it meets the shared L2 and HBM.
 
-    `window_*` and `store_window` bound the bytes in flight (misses only), `move_issue` is the time from
-    one instruction's start to its successor's, `same_line` the extra for each further core on one line.
+    `window_*` and `store_window` bound the bytes in flight (misses only), `move_issue` is the time from one
+    instruction's start to its successor's, `same_line` the extra for each further core on one line, `crowd` that on a
+    miss for each other port with misses in flight. A cube core fetches `granule_aic` bytes at a time, a vector core a
+    sector; `nd2nz_port` is the rate of loads that turn rows into fractals.
     """
 
     latency_l2_read: Cycles
@@ -170,6 +172,8 @@ class Gm(_Section):
     latency_hbm: Cycles
     read_port_aiv: Rate
     read_port_aic: Rate
+    nd2nz_port: Rate
+    granule_aic: Size
     write_port_aiv: Rate
     write_port_aic: Rate
     write_head: Cycles
@@ -181,6 +185,16 @@ class Gm(_Section):
     line: Size
     sector: Size
     same_line: Cycles
+    crowd: Cycles
+
+    @model_validator(mode="after")
+    def _whole_parts(self) -> Self:
+        if self.granule_aic % self.sector or self.line % self.granule_aic:
+            raise ValueError(
+                f"granule_aic ({self.granule_aic}) is no multiple of a sector ({self.sector}) that divides a line "
+                f"({self.line})"
+            )
+        return self
 
 
 class L2(_Section):
@@ -192,10 +206,14 @@ class L2(_Section):
 
 
 class Hbm(_Section):
-    """The memory behind L2: one rate that reads and writes share."""
+    """The memory behind L2: one rate that reads and writes share.
+
+    Where both are on the way, each byte of the lesser direction costs `turnaround` more.
+    """
 
     bytes: Size
     gbps: Rate
+    turnaround: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Cube(_Section):

@@ -70,6 +70,11 @@ def _local_move_price(call: Call, chip: Chip) -> Price:
     return Price(cycles, cycles, 0, 0)
 
 
+def load_limit(call: Call, chip: Chip) -> float:
+    """Return the rate of a load that re-lays rows as fractals, in bytes a cycle; 0 where the port's own rate holds."""
+    return chip.gm.nd2nz_port if call.extra.startswith("nd2nz") else 0.0
+
+
 def vector_price(call: Call, chip: Chip) -> Price:
     """Price a vector call: startup + repeats · cycles a repeat, at least the minimum issue, then the drain."""
     vector = chip.vector

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.agenda import RETIRE, SERVE, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.l2 import L2
-from ascend_sim.servers import BYPASS_WRITE, EPSILON, HIT, MISS, WRITE, Servers
+from ascend_sim.requests import Requests
+from ascend_sim.servers import BACK, BYPASS_WRITE, EPSILON, HIT, MISS, SHARES, WRITE, Servers
 from ascend_sim.trace import Transfer
 from isa.types import CacheMode, CoreKind, Pipe
 
@@ -42,28 +43,37 @@ class Port:
 
     `kind` is what it moves at the moment, None when it moves nothing, `cap` the bytes a cycle that it may take. While
     the servers have enough, `left` bytes were to be moved at cycle `since`, and all is through at `due`; else it is a
-    member of `group`. `asked` says that a request is on its way here, for which `ask(item)` sees to; `done(item)` is
-    called when an item's bytes have passed.
+    member of `group`. Each byte pushes `back` dirty ones out of L2. `width` is the port's own rate, `limit` that of
+    what it moves now. One item may be `waiting` for the `current` one's bytes to pass. `begun(item)` is called when an
+    item's bytes begin to pass, `done(item)` when they have.
     """
 
     __slots__ = (
-        "ask", "asked", "cap", "cluster", "current", "done", "due", "finish", "group", "head", "kind", "left", "limit",
-        "other", "queue", "rank", "since", "ticket", "write",
+        "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head", "kind",
+        "left", "limit", "missed", "other", "rank", "since", "ticket", "waiting", "width", "write",
     )  # fmt: skip
 
     def __init__(
-        self, rank: int, limit: float, *, cluster: Cluster, head: float | None = None
+        self,
+        rank: int,
+        width: float,
+        *,
+        cluster: Cluster,
+        granule: int,
+        head: float | None = None,
     ) -> None:
         self.rank = rank
-        self.limit = float(limit)
+        self.width = self.limit = float(width)
+        self.granule = granule
+        self.back = 0.0
+        self.missed = 0  # requests of its that count as in flight
         self.write = head is not None
         self.head = whole(head or 0)  # of a store: from its start to its first byte
         self.cluster = cluster
         self.other: Port | None = None  # the same core's other direction, when they share a bus
+        self.begun: Any = None
         self.done: Any = None
-        self.ask: Any = None
-        self.asked = False
-        self.queue: deque[Any] = deque()
+        self.waiting: Any = None
         self.current: Any = None
         self.kind: int | None = None
         self.cap = 0.0
@@ -83,13 +93,20 @@ class GlobalMemory:
         self.agenda = agenda
         self.l2 = L2(chip)
         self.servers = Servers(chip)
+        self.requests = Requests(chip)
         gm = chip.gm
         self.latency_hit = whole(gm.latency_l2_read)
         self.latency_miss = whole(gm.latency_hbm)
         self.sum_limit = gm.read_write_sum_aiv
         self.core_window = gm.window_core / gm.latency_hbm
         self.aiv_window = gm.window_aiv / gm.latency_hbm
+        self.crowd = gm.crowd
+        self.latency_write = whole(gm.latency_l2_write)
+        self.owed = 0.0  # dirty bytes pushed out that no transfer has been charged for, less than an eighth each
         self.clusters: dict[int, Cluster] = {}
+        # Ports with misses in flight by the misses' begin, and how many ports these are.
+        self._missing: deque[tuple[int, Port]] = deque()
+        self._waiting = 0
         self.shared = False  # the servers have too little, so ports move in classes
         self._scheduled = -1
         self._settling = -1
@@ -100,48 +117,65 @@ class GlobalMemory:
         gm, fixpipe = self.chip.gm, self.chip.fixpipe
         vector = kind is CoreKind.AIV
         first = FIRST_PORT + rank * 3
-        read = Port(first, gm.read_port_aiv if vector else gm.read_port_aic, cluster=group)
-        limit = gm.write_port_aiv if vector else gm.write_port_aic
-        write = Port(first + 1, limit, cluster=group, head=gm.write_head)
+        width, granule = (
+            (gm.read_port_aiv, gm.sector) if vector else (gm.read_port_aic, gm.granule_aic)
+        )
+        read = Port(first, width, cluster=group, granule=granule)
+        width = gm.write_port_aiv if vector else gm.write_port_aic
+        write = Port(first + 1, width, cluster=group, granule=gm.sector, head=gm.write_head)
         ports = {Pipe.MTE2: read, Pipe.MTE3: write}
         if vector:
             read.other, write.other = write, read
         else:
-            limit = fixpipe.gm_port
-            ports[Pipe.FIX] = Port(first + 2, limit, cluster=group, head=fixpipe.gm_head)
+            ports[Pipe.FIX] = Port(
+                first + 2, fixpipe.gm_port, cluster=group, granule=gm.sector, head=fixpipe.gm_head
+            )
         group.ports += ports.values()
         return ports
 
     # ---- transfers --------------------------------------------------------------------------
 
     def request(
-        self, port: Port, item: Any, access: Access, base: int, *, bypass: bool = False
+        self,
+        port: Port,
+        item: Any,
+        access: Access,
+        base: int,
+        *,
+        bypass: bool = False,
+        limit: float = 0.0,
     ) -> None:
         """Take a transfer that an MTE pipe starts now: an access's pattern from byte `base`, past L2 with `bypass`.
 
-        `item.spent` tells of it from its first byte on.
+        Its pipe starts no other one before this one's bytes begin to pass. `limit`: its own rate where that is below
+        the port's. `item.spent` tells of it from its first byte on.
         """
         if port.current is None:
-            self._begin(port, item, access, base, bypass)
+            self._begin(port, item, access, base, bypass, limit or port.width)
         else:
-            port.queue.append((item, access, base, bypass))
+            port.waiting = (item, access, base, bypass, limit or port.width)
 
-    def _begin(self, port: Port, item: Any, access: Access, base: int, bypass: bool) -> None:
+    def _begin(
+        self, port: Port, item: Any, access: Access, base: int, bypass: bool, limit: float
+    ) -> None:
         """Let an item's bytes follow those before it; what L2 holds counts from here on."""
-        if bypass:
-            hit, miss, back = 0, _sector_bytes(access, base, self.l2.sector), 0
-        else:
-            hit, miss, back = self.l2.touch(access, base, write=port.write)
-        limit = port.limit
+        moved, ragged = self.requests.cut(access, base, port.granule)
+        hit, miss, back = 0, moved, 0
+        if not bypass:
+            hit, miss, back = self.l2.touch(access, base, port.granule, write=port.write)
+            if hit + miss != moved:
+                # A line that a ragged burst takes a part of is of no use to the burst that takes the rest.
+                miss = min(moved, moved * miss // ragged if ragged else miss)
+                hit = moved - miss
         if port.write:
-            size = hit + miss
             kind = BYPASS_WRITE if bypass else WRITE
-            transfer = Transfer(size, kind, port.head, size / limit)
-            transfer.rest = back
-        elif miss or back:
-            transfer = Transfer(miss + back, MISS, self.latency_miss, (hit + miss) / limit)
+            transfer = Transfer(moved, kind, port.head, moved / limit)
+            transfer.complete = self._latency_miss(port) if back else self.latency_write
+        elif miss:
+            latency = self._latency_miss(port)
+            transfer = Transfer(miss, MISS, latency, moved / limit)
             transfer.rest = hit
-            transfer.miss_latency = self.latency_miss - self.latency_hit
+            transfer.miss_latency = latency - self.latency_hit
             window = self.aiv_window if port.other is not None else self.core_window
             transfer.alone = hit / limit + miss / min(limit, window)
         else:
@@ -149,7 +183,30 @@ class GlobalMemory:
         port.current = item
         item.spent = transfer
         transfer.began = self.agenda.now
-        self._move(port, transfer.kind, transfer.size)
+        share = self._pushed_out(back, transfer.size) if back or self.owed else 0.0
+        self._move(port, transfer.kind, transfer.size, share, limit)
+        port.begun(item)
+
+    def _latency_miss(self, port: Port) -> int:
+        """Return the latency of what HBM sees to from now on: each other port with such requests in flight adds."""
+        now = self.agenda.now
+        missing = self._missing
+        since = now - self.latency_miss
+        while missing and missing[0][0] < since:
+            _, old = missing.popleft()
+            old.missed -= 1
+            self._waiting -= not old.missed
+        self._waiting += not port.missed
+        port.missed += 1
+        missing.append((now, port))
+        return self.latency_miss + whole(self.crowd * (self._waiting - 1))
+
+    def _pushed_out(self, back: int, size: int) -> float:
+        """Return the dirty bytes that leave L2 for each of `size` bytes; what is left over is for the next transfer."""
+        owed = self.owed + back
+        share = round(owed * SHARES / size) / SHARES
+        self.owed = owed - share * size
+        return share
 
     def _through(self, port: Port) -> None:
         """End what a port moves at its own rate, if that is still due now."""
@@ -163,24 +220,22 @@ class GlobalMemory:
         transfer = item.spent
         if transfer.rest:
             size, transfer.rest = transfer.rest, 0
-            self._move(port, BYPASS_WRITE if port.write else HIT, size)
+            self._move(port, HIT, size, 0.0, port.limit)
             return
-        now = self.agenda.now
-        following = port.queue.popleft() if port.queue else None
-        if following is not None and following[0].start < now:
+        transfer.passed = self.agenda.now
+        following, port.waiting = port.waiting, None
+        if following is not None:
             self._begin(port, *following)
         else:
             port.current = None
-            self._turn(port, None, 0)
-            if following is not None:  # its instruction starts now or later
-                port.ask(following[0])
-        transfer.passed = now
+            self._turn(port, None, 0, 0.0)
         port.done(item)
 
-    def _move(self, port: Port, kind: int, size: int) -> None:
-        """Let a port move `size` bytes of a kind from now on."""
-        if port.kind != kind:
-            self._turn(port, kind, size)
+    def _move(self, port: Port, kind: int, size: int, back: float, limit: float) -> None:
+        """Let a port move `size` bytes of a kind from now on, each pushing `back` dirty ones out of L2."""
+        if port.kind != kind or port.back != back or port.limit != limit:
+            port.limit = limit
+            self._turn(port, kind, size, back)
         elif port.group is None:
             port.left, port.since = size, self.agenda.now
             self._due(port)
@@ -199,15 +254,16 @@ class GlobalMemory:
 
     # ---- limits -----------------------------------------------------------------------------
 
-    def _turn(self, port: Port, kind: int | None, size: int) -> None:
+    def _turn(self, port: Port, kind: int | None, size: int, back: float) -> None:
         """Let a port move bytes of another kind than before, or none: its limit and its neighbours' change."""
         before, port.kind = port.kind, kind
         if self.shared:
             self.servers.advance(self.agenda.now)
         if before is not None:
             self._stop(port, before)
+        port.back = back
         cluster, other = port.cluster, port.other
-        if MISS in (kind, before):
+        if (kind == MISS) != (before == MISS):
             cluster.missing += 1 if kind == MISS else -1
             for neighbour in cluster.ports:
                 if neighbour is not port and (neighbour.kind == MISS or neighbour is other):
@@ -223,7 +279,7 @@ class GlobalMemory:
         if kind is not None:
             limit = self._limit(port)
             if port.due == self.agenda.now:  # its turn to end comes in this very cycle
-                self.servers.demand[kind] += limit - port.cap
+                self._ask(port, kind, limit - port.cap)
                 port.cap = limit
             elif limit != port.cap:
                 self._start(port, kind, self._stop(port, kind), limit)
@@ -231,7 +287,7 @@ class GlobalMemory:
     def _start(self, port: Port, kind: int, size: float, limit: float) -> None:
         port.cap = limit
         servers = self.servers
-        servers.demand[kind] += limit
+        self._ask(port, kind, limit)
         if self.shared:
             servers.join(port, size)
             self._settle()
@@ -243,10 +299,16 @@ class GlobalMemory:
 
     def _stop(self, port: Port, kind: int) -> float:
         """Take away what a port moves; return the bytes left."""
-        self.servers.demand[kind] -= port.cap
+        self._ask(port, kind, -port.cap)
         if port.group is not None:
             return self.servers.leave(port)
         return port.left - port.cap * (self.agenda.now - port.since)
+
+    def _ask(self, port: Port, kind: int, rate: float) -> None:
+        """Ask the servers for more, or for less."""
+        demand = self.servers.demand
+        demand[kind] += rate
+        demand[BACK] += rate * port.back
 
     def _limit(self, port: Port) -> float:
         """Return what the port's own path allows at this moment, in bytes a cycle."""

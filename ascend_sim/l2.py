@@ -26,6 +26,13 @@ _SIDE_BY_SIDE, _OTHER = (1,), (2,)
 """Patterns of accesses that are no rows: one run of bytes, and anything else."""
 
 
+STARTS = ("cold", "warm", "dirty")
+"""States of L2 at a launch: see `L2.start`."""
+
+GRANULE = 4
+"""Sectors of a line: what a granule, and so a run of sectors, may reach beyond an allocation's end."""
+
+
 class L2:
     """The sectors that are in the cache.
 
@@ -49,9 +56,19 @@ class L2:
         self._used_again: list[tuple[int, int, Any, GmBuffer]] = []
         self._serial = 0
         self._patterns: dict[Access, tuple[int, ...]] = {}
+        self.foreign = 0  # dirty sectors of other kernels, older than all else
 
-    def preload(self, buffers: Iterable[GmBuffer]) -> None:
-        """Start with the allocations in the cache, in their order, as far as they fit."""
+    def start(self, state: str, buffers: Iterable[GmBuffer]) -> None:
+        """Start empty ("cold"), with the allocations in their order as far as they fit ("warm"), or "dirty".
+
+        Dirty is full of what an earlier kernel wrote elsewhere: each sector that comes pushes one of those out.
+        """
+        if state == "dirty":
+            self.foreign = self.capacity
+        elif state == "warm":
+            self._hold(buffers)
+
+    def _hold(self, buffers: Iterable[GmBuffer]) -> None:
         left = self.capacity
         for buffer in buffers:
             held = min(-(-buffer.nbytes // self.sector), left)
@@ -67,8 +84,13 @@ class L2:
         """Let so many sectors be filled that nobody uses, as far as there is room: what is held stays."""
         self.fills += min(sectors, max(0, self.capacity - self.filled))
 
-    def touch(self, access: Access, base: int, *, write: bool) -> tuple[int, int, int]:
-        """Read or write the sectors of an access from byte `base`; return bytes hit, missed, and written back."""
+    def touch(
+        self, access: Access, base: int, granule: int, *, write: bool
+    ) -> tuple[int, int, int]:
+        """Read or write the sectors of an access from byte `base`; return bytes hit, missed, and written back.
+
+        `granule`: bytes of which each run of bytes uses whole ones, a sector or a multiple.
+        """
         buffer: GmBuffer = access.buffer  # type: ignore[assignment]
         sector = self.sector
         origin = access.origin
@@ -76,26 +98,36 @@ class L2:
         if pattern is None:
             pattern = self._patterns[origin] = self._pattern(origin)
         index: Any
+        many = granule // sector
         if pattern is _SIDE_BY_SIDE:
             low = base + access.low - access.base
-            first = low // sector
-            count = -(-(low + access.high - access.low) // sector) - first
+            first = low // granule * many
+            count = -(-(low + access.high - access.low) // granule) * many - first
             held = buffer.scratch
             if held is not None and count == held.width:  # noqa: SIM108  it may be one of the rows
                 index = (first, 1, held.pitch, count)
             else:
                 index = (first, count, 1, 1)
         elif pattern is not _OTHER and base % sector == 0:
-            index = (base // sector, *pattern)
+            index = (base // sector, pattern[0], pattern[1], pattern[2])
+            if many > 1:
+                index = _whole_granules(index, many)
         else:
-            index = self._scattered(access, base)
+            index = None
+        if index is None:
+            index = self._scattered(access, base, granule)
         misses = self._use(buffer, index, write)
         self.fills = fills = self.fills + misses
         fresh = fills - self.capacity
         written, again = self._written, self._used_again
         back = 0
+        if self.foreign and misses:
+            gone = min(misses, self.foreign)
+            self.foreign -= gone
+            back = gone * sector
+            self.write_back_bytes += back
         if (written and written[0][0] <= fresh) or (again and again[0][0] <= fresh):
-            back = self._write_back(fresh)
+            back += self._write_back(fresh)
         if write:
             written.append((fills, index, buffer))
         missed = misses * sector
@@ -135,18 +167,19 @@ class L2:
             return (rows, pitch // sector, length // sector)
         return _OTHER
 
-    def _scattered(self, access: Access, base: int) -> NDArray[np.int64]:
+    def _scattered(self, access: Access, base: int, granule: int) -> NDArray[np.int64]:
         """Return the sectors of any access as a list."""
-        sector = self.sector
+        many = granule // self.sector
         ranges = access.ranges() + (base - access.base)
-        low, high = ranges[:, 0] // sector, (ranges[:, 1] - 1) // sector
+        low, high = ranges[:, 0] // granule, (ranges[:, 1] - 1) // granule
         grid = low[:, None] + np.arange(int((high - low).max()) + 1)
-        return np.unique(np.minimum(grid, high[:, None]))
+        found = np.unique(np.minimum(grid, high[:, None]))
+        return found if many == 1 else (found[:, None] * many + np.arange(many)).ravel()
 
     def _one_by_one(self, buffer: GmBuffer) -> _Sectors:
         held = buffer.scratch
         if type(held) is not _Sectors:
-            sectors = _Sectors(-(-buffer.nbytes // self.sector) + 1)
+            sectors = _Sectors(-(-buffer.nbytes // self.sector) + GRANULE)
             if held is not None:
                 held.copy_to(sectors)
             held = buffer.scratch = sectors
@@ -335,6 +368,15 @@ class _Sectors:
         self.dirty[index[gone]] = False
         count = int(np.count_nonzero(gone))
         return count, 0 if count == len(index) else int(stamps[~gone].min())
+
+
+def _whole_granules(window: Window, many: int) -> Window | None:
+    """Return a window whose rows are whole granules of `many` sectors; None where they are no even rows then."""
+    first, rows, pitch, width = window
+    start = first // many * many
+    width = -(-(first + width - start) // many) * many
+    even = rows == 1 or (pitch % many == 0 and width <= pitch)
+    return (start, rows, pitch, width) if even else None
 
 
 def _window(access: Access) -> tuple[int, int, int]:

@@ -16,6 +16,7 @@ from ascend_sim.arguments import as_pyasc_passes, bind_arguments, check_kinds
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.errors import ConfigError, KernelError, host_error
+from ascend_sim.l2 import STARTS
 from ascend_sim.lang import device
 from ascend_sim.lang.jit import JIT_OPTIONS, Kernel, check_options, is_constant
 from ascend_sim.placement import KernelType, places
@@ -76,8 +77,8 @@ def launch(
     numpy arrays (torch tensors where torch is installed) are tensors in GM and are written in place; numbers are
     scalars. `chip` is a name or a path, ascend910b1 where None. `numerics` "on", "exact" (matrix products in a
     fixed order of additions, see `isa.cube`) or "off" (time only); `checks` "collect", "error" (raise at the first
-    finding) or "off"; `l2` "cold" or "warm" at the launch; `auto_sync` None for what the kernel's jit says (off
-    without one); `kernel_type` which cores a block starts (a vector core where None and the jit says nothing);
+    finding) or "off"; `l2` "cold", "warm" or "dirty" at the launch; `auto_sync` None for what the kernel's jit says
+    (off without one); `kernel_type` which cores a block starts (a vector core where None and the jit says nothing);
     `physical_cores` how many there are (the chip's where None); `names` and `name` what messages call arguments and
     kernel; `outputs` the arguments that the caller itself looks over for unwritten places; `memset` the arguments
     (outputs, workspace) that the launch sets to zero first, at no time here, as a library does for a kernel that
@@ -97,7 +98,7 @@ def launch(
     loaded = load_chip(_option("chip", chip, "ascend910b1"))
     numerics = _choice("numerics", _option("numerics", numerics, "on"), ("on", "off", "exact"))
     checks = _choice("checks", _option("checks", checks, "collect"), ("collect", "error", "off"))
-    l2 = _choice("l2", _option("l2", l2, "cold"), ("cold", "warm"))
+    l2 = _choice("l2", _option("l2", l2, "cold"), STARTS)
     auto_sync = _option(
         "auto_sync", auto_sync, kernel.auto_sync if isinstance(kernel, Kernel) else False
     )

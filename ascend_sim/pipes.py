@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.agenda import READ, RETIRE
-from ascend_sim.cost import Price, price, whole
+from ascend_sim.cost import Price, load_limit, price, whole
 from ascend_sim.trace import Conflicts, Item, Kind
 from isa.faults import IsaFault
 from isa.types import CacheMode, Pipe
@@ -258,22 +258,30 @@ class MatrixPipe(ComputePipe):
 class Route:
     """How a step of an MTE pipe goes: its operand in GM, or, without one, the time that it takes on the core."""
 
-    __slots__ = ("access", "bypass", "duration", "interval")
+    __slots__ = ("access", "bypass", "duration", "interval", "limit")
 
     def __init__(
-        self, interval: int, duration: int, access: Access | None = None, *, bypass: bool = False
+        self,
+        interval: int,
+        duration: int,
+        access: Access | None = None,
+        *,
+        bypass: bool = False,
+        limit: float = 0.0,
     ) -> None:
         self.interval = interval
         self.duration = duration
         self.access = access
         self.bypass = bypass
+        self.limit = limit
 
 
 class MovePipe(PipeQueue):
     """MTE2, MTE3 or FIX: instructions start in order, their bytes go through a port to GM.
 
-    A load lets its successor start after the issue interval: latencies overlap, bytes queue behind. A store holds
-    the pipe until its bytes are out. What does not touch GM (L0C to L1, constant fills) has a price of its own.
+    A load lets its successor start after the issue interval, but not before its own requests are on their way:
+    latencies overlap, and one load waits for the bytes of another. A store holds the pipe until its bytes are out.
+    What does not touch GM (L0C to L1, constant fills) has a price of its own.
     """
 
     __slots__ = ("interval", "port")
@@ -281,7 +289,7 @@ class MovePipe(PipeQueue):
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
-        port.done, port.ask = self.done, self.ask
+        port.begun, port.done = self.begun, self.done
         self.interval = whole(core.chip.gm.move_issue)
 
     def begin(self, item: Item, start: int) -> None:
@@ -295,20 +303,8 @@ class MovePipe(PipeQueue):
             self._move_locally(item, start, route)
             return
         self.flying.append(item)
-        port = self.port
-        if port.write:
-            self.blocked = item
-        if (port.asked or port.current is not None) and not self.core.numerics:
-            base = item.call.base  # no need to ask at its start: others' bytes come first
-            access = route.access
-            port.queue.append((item, access, base if base >= 0 else access.base, route.bypass))
-        else:
-            self.ask(item)
-
-    def ask(self, item: Item) -> None:
-        """Ask for a transfer when its instruction starts."""
-        self.port.asked = True
-        self.core.agenda.at(item.start, READ, self.rank + item.index, self._request, item)
+        self.blocked = item
+        self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
 
     def _route(self, call: Call) -> Route:
         if not call.writes:
@@ -317,7 +313,13 @@ class MovePipe(PipeQueue):
             cost = price(call, self.core.chip)
             return Route(cost.interval, cost.duration)
         access = call.writes[0] if self.port.write else call.reads[0]
-        return Route(self.interval, 0, access, bypass=call.cache_mode is _BYPASS)
+        return Route(
+            self.interval,
+            0,
+            access,
+            bypass=call.cache_mode is _BYPASS,
+            limit=load_limit(call, self.core.chip),
+        )
 
     def _move_locally(self, item: Item, start: int, route: Route) -> None:
         self.land(item, start + route.duration)
@@ -336,10 +338,24 @@ class MovePipe(PipeQueue):
         route = item.step.price
         base = item.call.base
         access = route.access
-        self.port.asked = False
         core.memory.request(
-            self.port, item, access, base if base >= 0 else access.base, bypass=route.bypass
+            self.port,
+            item,
+            access,
+            base if base >= 0 else access.base,
+            bypass=route.bypass,
+            limit=route.limit,
         )
+        if self.blocked is None:
+            core.pump()
+
+    def begun(self, item: Item) -> None:
+        """Take the begin of a transfer's bytes: the pipe may take another load."""
+        if not self.port.write:
+            now = self.core.agenda.now
+            if now > item.accept:
+                self.accept = item.accept = now
+            self.blocked = None
 
     def _read(self, item: Item) -> None:
         """Read the operands. With unit flags those out of L0C are taken unit by unit, each when it is there."""
@@ -357,7 +373,7 @@ class MovePipe(PipeQueue):
             if end > item.accept:
                 self.accept = item.accept = end
             self.blocked = None
-            end = max(end, item.start + core.write_latency)
+            end = max(end, item.start + transfer.complete)
         item.end = end
         self.drain()
         if core.numerics:

@@ -39,8 +39,7 @@ def play(recording: Recording, chip: Chip, *, l2: str, physical_cores: int) -> R
     session = ReplaySession(recording, chip, physical_cores)
     for region in recording.regions:
         region.scratch = None
-    if l2 == "warm":
-        session.memory.l2.preload(recording.regions)  # type: ignore[arg-type]
+    session.memory.l2.start(l2, recording.regions)  # type: ignore[arg-type]
     try:
         with no_collection():
             session.run(_no_body)

@@ -32,7 +32,7 @@ _WAIT, _BARRIER, _SET, _COMPUTE, _MOVE, _LOCAL = range(6)
 _OWN = 6  # what the scalar unit does itself comes from here on
 _OWN_SET, _OWN_WAIT, _OWN_BARRIER, _SPEND, _READ_GM = range(_OWN, _OWN + 5)
 
-_FREE, _FOR_FLAG, _FOR_BARRIER, _FOR_STORE = range(4)
+_FREE, _FOR_FLAG, _FOR_BARRIER, _FOR_MOVE = range(4)
 
 Operation = tuple[Any, ...]
 """A step on one chip: code, cost of issuing, pipe, then by code: a flag, or interval and duration, or a call."""
@@ -58,8 +58,7 @@ def quick_cycles(
     session.flags = len(flags)
     for region in recording.regions:
         region.scratch = None
-    if l2 == "warm":
-        session.memory.l2.preload(recording.regions)  # type: ignore[arg-type]
+    session.memory.l2.start(l2, recording.regions)  # type: ignore[arg-type]
     session.run(_no_body)
     memory = session.memory.l2
     return session.log.cycles, {
@@ -185,7 +184,7 @@ class _Lane:
         self.write = False
         if port is not None:
             self.write = port.write
-            port.done = self.done
+            port.begun, port.done = self.begun, self.done
         self.reset(0)
 
     def reset(self, time: int) -> None:
@@ -243,12 +242,11 @@ class _Lane:
                 flight.call, flight.access = operation[4], access
                 flying.append(flight)
                 core.agenda.at(head, READ, self.rank + index, self.request, flight)
-                if self.write:
-                    self.blocked = _FOR_STORE
-                    queue.popleft()
-                    ring[left % depth] = head
-                    left += 1
-                    break
+                self.blocked = _FOR_MOVE
+                queue.popleft()
+                ring[left % depth] = head
+                left += 1
+                break
             else:
                 accept = head + operation[3]
                 end = head + operation[4]
@@ -269,6 +267,17 @@ class _Lane:
         access = flight.access
         self.core.memory.request(self.port, flight, access, access.base, bypass=bypass)  # type: ignore[arg-type]
 
+    def begun(self, _: _Flight) -> None:
+        """Take the begin of a transfer's bytes."""
+        if not self.write:
+            core = self.core
+            now = core.agenda.now
+            if now > self.accept:
+                self.accept = now
+            self.blocked = _FREE
+            core.look_at_lane(self)
+            core.pump()
+
     def done(self, flight: _Flight) -> None:
         """Take the end of a transfer's bytes."""
         core = self.core
@@ -278,7 +287,7 @@ class _Lane:
             if end > self.accept:
                 self.accept = end
             self.blocked = _FREE
-            end = max(end, flight.start + core.write_latency)
+            end = max(end, flight.start + transfer.complete)
         flight.end = end
         flying = self.flying
         landed = self.landed

@@ -149,7 +149,7 @@ class Recording:
         """Return the run of the recorded kernel on a chip: times and reports, no numbers, no findings.
 
         It equals, to the cycle, a live run there of the same blocks and arguments. `chip` is a name, a path or a
-        `Chip`; `l2` "cold" or "warm"; `physical_cores` how many cores there are (the chip's where None).
+        `Chip`; `l2` "cold", "warm" or "dirty"; `physical_cores` how many cores there are (the chip's where None).
 
         Raises ConfigError for a bad option, CapacityError where the kernel does not fit the chip's memories,
         DeadlockError where the number of cores makes the kernel hang.

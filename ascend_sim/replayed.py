@@ -10,6 +10,7 @@ from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.errors import CapacityError, ConfigError, DeadlockError, Finding, SimulatorBug
 from ascend_sim.garbage import no_collection
+from ascend_sim.l2 import STARTS
 from ascend_sim.placement import places
 from ascend_sim.playback import play
 from ascend_sim.quick import NotQuick, quick_cycles
@@ -29,8 +30,8 @@ def replay(
 ) -> Run:
     """Return the run of a recording on a chip: see `Recording.replay`."""
     loaded = load_chip(chip)
-    if l2 not in ("cold", "warm"):
-        raise ConfigError(f"l2 is {l2!r}{nearest(l2, ('cold', 'warm'))} (allowed: cold, warm)")
+    if l2 not in STARTS:
+        raise ConfigError(f"l2 is {l2!r}{nearest(l2, STARTS)} (allowed: {', '.join(STARTS)})")
     cores = places(recording.kernel_type, loaded) if physical_cores is None else physical_cores
     if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
         raise ConfigError(f"physical_cores is {cores!r}; it must be a whole number of at least 1")

@@ -18,18 +18,29 @@ if TYPE_CHECKING:
 EPSILON = 1e-6
 """Bytes that are rounding errors."""
 
-HIT, MISS, WRITE, BYPASS_WRITE = 0, 1, 2, 3
-"""What a port moves: bytes that L2 holds, bytes that it fetches from HBM, bytes into L2, bytes past it."""
+HIT, MISS, WRITE, BYPASS_WRITE, BACK = 0, 1, 2, 3, 4
+"""What a port moves: bytes that L2 holds, bytes that it fetches from HBM, bytes into L2, bytes past it.
+
+The last is what HBM takes besides: dirty bytes that leave L2 for those that come.
+"""
+
+SHARES = 8
+"""Dirty bytes that a moved byte pushes out are counted in eighths: ports that push out as many share a class."""
 
 
 class _Class:
-    """Ports that move at one rate. `progress` is what each of them has moved since the class was last empty."""
+    """Ports that move at one rate. `progress` is what each of them has moved since the class was last empty.
 
-    __slots__ = ("cap", "heap", "kind", "members", "progress", "rate")
+    `back`: bytes written back for each byte moved; `load`: bytes that HBM moves for each byte moved.
+    """
 
-    def __init__(self, kind: int, cap: float) -> None:
+    __slots__ = ("back", "cap", "heap", "kind", "load", "members", "progress", "rate")
+
+    def __init__(self, kind: int, cap: float, back: float) -> None:
         self.kind = kind
         self.cap = cap
+        self.back = back
+        self.load = back + (kind in (MISS, BYPASS_WRITE))
         self.members = 0
         self.progress = 0.0
         self.rate = cap
@@ -44,19 +55,20 @@ class Servers:
         self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
         self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
         self.least = min(self.hbm, self.l2_read, self.l2_all)  # as much is never too much
-        self.demand = [0.0] * 4
-        self._classes: dict[tuple[int, float], _Class] = {}
+        self.turnaround = chip.hbm.turnaround
+        self.demand = [0.0] * 5
+        self._classes: dict[tuple[int, float, float], _Class] = {}
         self._groups: list[_Class] = []  # the classes that have members
         self._last = 0  # up to which cycle progress is accounted for
 
     @property
     def too_few(self) -> bool:
         """Whether they are asked for more than they have."""
-        hit, miss, write, direct = self.demand
+        hit, miss, write, direct, back = self.demand
         return (
             hit + miss > self.l2_read
             or hit + miss + write > self.l2_all
-            or miss + direct > self.hbm
+            or miss + direct + back + self.turnaround * min(miss, direct + back) > self.hbm
         )
 
     # ---- who shares -------------------------------------------------------------------------
@@ -64,9 +76,10 @@ class Servers:
     def join(self, port: Port, size: float) -> None:
         """Take a port that has `size` bytes to move."""
         kind: int = port.kind  # type: ignore[assignment]
-        group = self._classes.get((kind, port.cap))
+        key = (kind, port.cap, port.back)
+        group = self._classes.get(key)
         if group is None:
-            group = self._classes[kind, port.cap] = _Class(kind, port.cap)
+            group = self._classes[key] = _Class(*key)
         if group.members == 0:
             self._groups.append(group)
             group.progress = 0.0
@@ -105,23 +118,34 @@ class Servers:
 
     def share(self) -> None:
         """Set the rates of all classes."""
-        self.demand = [0.0] * 4  # anew, so that no rounding error piles up
+        self.demand = [0.0] * 5  # anew, so that no rounding error piles up
         for group in self._groups:
-            self.demand[group.kind] += group.cap * group.members
+            asked = group.cap * group.members
+            self.demand[group.kind] += asked
+            self.demand[BACK] += asked * group.back
             group.rate = group.cap
-        hit, miss, write, direct = self.demand
+        hit, miss, write, direct, back = self.demand
         if hit + miss > self.l2_read:
             self._cap((HIT, MISS), self.l2_read)
         if hit + miss + write > self.l2_all:
             self._cap((HIT, MISS, WRITE), self.l2_all)
-        if miss + direct > self.hbm:
-            self._cap((MISS, BYPASS_WRITE), self.hbm)
+        written = direct + back
+        turns = self.turnaround * min(miss, written)
+        if miss + written + turns > self.hbm:
+            self._cap_hbm(self.hbm * (miss + written) / (miss + written + turns))
 
     def _cap(self, kinds: tuple[int, ...], capacity: float) -> None:
         users = [group for group in self._groups if group.kind in kinds]
         level = _water_level(users, capacity)
         for group in users:
             group.rate = min(group.rate, level)
+
+    def _cap_hbm(self, capacity: float) -> None:
+        """Share HBM. Stores into L2 wait in the same queues, so none goes faster than what HBM serves."""
+        level = _water_level([g for g in self._groups if g.load], capacity, by_load=True)
+        for group in self._groups:
+            if group.kind != HIT:
+                group.rate = min(group.rate, level)
 
     def soonest(self) -> float:
         """Return the cycles until the first port is through; infinity where none moves."""
@@ -149,15 +173,21 @@ class Servers:
         return [port for _, port in done]
 
 
-def _water_level(groups: list[_Class], capacity: float) -> float:
-    """Return the equal share at which the groups' demands, each up to its cap, fill a server."""
+def _water_level(groups: list[_Class], capacity: float, *, by_load: bool = False) -> float:
+    """Return the equal share at which the groups' demands, each up to its cap, fill a server.
+
+    `by_load`: a byte counts as the bytes that HBM moves for it.
+    """
     if not groups:
         return math.inf
-    left, count = capacity, sum(group.members for group in groups)
-    for group in sorted(groups, key=lambda group: group.rate):
-        if group.rate * count <= left:
-            left -= group.rate * group.members
-            count -= group.members
+    weights = [group.members * (group.load if by_load else 1) for group in groups]
+    left, weight = capacity, sum(weights)
+    for group, own in sorted(
+        zip(groups, weights, strict=True), key=lambda one: (one[0].rate, one[1])
+    ):
+        if group.rate * weight <= left:
+            left -= group.rate * own
+            weight -= own
         else:
-            return left / count
+            return left / weight
     return math.inf

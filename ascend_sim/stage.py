@@ -78,8 +78,7 @@ class Stage:
             library=asked.library,
             **settings,
         )
-        if asked.l2 == "warm":
-            session.memory.l2.preload(self.buffers.values())
+        session.memory.l2.start(asked.l2, self.buffers.values())
         origin = Origin(asked.kernel_type, self.buffers, session.written_buffers, session.reserved)
         keep = _Keep(session, origin)
         coverage: dict[str, list[tuple[int, int]]] = {}

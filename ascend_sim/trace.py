@@ -111,18 +111,20 @@ class Transfer(Spent):
     """One MTE instruction's bytes on their way: `size` of a kind, then `rest` of another one.
 
     Bytes use the memory system from `began` on and have passed at `passed`; what they fetch is there `latency` later,
-    of which `miss_latency` is due to misses. `ideal`: cycles to move the bytes at the port's own rate; `alone`: the
+    of which `miss_latency` is due to misses; a store is `complete` that many cycles after its start at the earliest.
+    `ideal`: cycles to move the bytes at the port's own rate; `alone`: the
     same with nobody else about, where misses are limited by the window.
     """
 
     __slots__ = (
-        "alone", "began", "ideal", "kind", "latency", "miss_latency", "passed", "rest", "size",
+        "alone", "began", "complete", "ideal", "kind", "latency", "miss_latency", "passed", "rest", "size",
     )  # fmt: skip
 
     def __init__(self, size: int, kind: int, latency: int, ideal: float) -> None:
         self.size = size
         self.kind = kind
         self.rest = 0
+        self.complete = 0
         self.latency = latency
         self.miss_latency = 0
         self.ideal = self.alone = ideal

@@ -9,6 +9,7 @@ from typing import Any
 from ascend_sim.chip_file import nearest
 from ascend_sim.config import Chip, load_chip
 from ascend_sim.errors import ConfigError
+from ascend_sim.l2 import STARTS
 from ops.machine import Machine
 from ops.runner import RUNNER_TYPES, RunnerPool
 from ops.soc import chip_of
@@ -17,7 +18,7 @@ from ops.status import Refusal, Status
 _CHOICES = {
     "numerics": ("on", "off", "exact"),
     "checks": ("error", "collect", "off"),
-    "l2": ("cold", "warm"),
+    "l2": STARTS,
 }
 
 

@@ -47,7 +47,9 @@ ChecksOption = Annotated[
 L2Option = Annotated[
     str | None,
     typer.Option(
-        "--l2", metavar="cold|warm", help="L2 at the launch: empty, or holding the inputs."
+        "--l2",
+        metavar="cold|warm|dirty",
+        help="L2 at the launch: empty, holding the inputs, or full of what others wrote.",
     ),
 ]
 AutoSyncOption = Annotated[

@@ -8,11 +8,12 @@ from typing import Any
 
 from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError
+from ascend_sim.l2 import STARTS
 
 CHOICES = {
     "--numerics": ("on", "off", "exact"),
     "--checks": ("error", "collect", "off"),
-    "--l2": ("cold", "warm"),
+    "--l2": STARTS,
     "--auto-sync": ("on", "off"),
     "--doctor": ("on", "off"),
 }

@@ -235,10 +235,7 @@ class _Walk:
         links = self.links[self.core]
         self._go(row, WAY, links.moved[row])
         self._go(row, MOVE, links.began[row])
-        ahead = int(links.landed[row])
-        while ahead >= 0 and links.began[ahead] < 0:
-            ahead = int(links.landed[ahead])
-        if links.began[row] > links.start[row] and ahead >= 0:
+        if links.began[row] > links.start[row] and (ahead := self._ahead(row)) >= 0:
             return self._bytes, ahead
         return self._begin, row
 
@@ -292,8 +289,18 @@ class _Walk:
         if links.kind[row] == Kind.SET_FLAG:
             return self._head, row
         if links.kind[row] == Kind.INSTRUCTION:
+            if links.held(row) and (ahead := self._ahead(row)) >= 0:
+                return self._bytes, ahead
             self._go(row, WORK, links.start[row])
         return self._begin, row
+
+    def _ahead(self, row: int) -> int:
+        """Return the transfer whose bytes passed the port before a transfer's; -1 where there is none."""
+        links = self.links[self.core]
+        ahead = int(links.landed[row])
+        while ahead >= 0 and links.began[ahead] < 0:
+            ahead = int(links.landed[ahead])
+        return ahead
 
     def _issue(self, row: int) -> _Move:
         """When the scalar unit had put an item into its queue, or had begun its own."""

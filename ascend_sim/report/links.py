@@ -46,6 +46,10 @@ class Links:
         begin = self.block_starts[self.block] if len(self.block_starts) else self.block * 0
         self.free = np.where(first, begin, np.roll(self.done, 1)) if count else self.done
 
+    def held(self, row: int) -> bool:
+        """Return whether a load held its pipe until its bytes began to pass: those of another one were on the way."""
+        return bool(self.accept[row] == self.began[row] > self.start[row])
+
     def _link(self, rows: Ints, depth: int) -> None:
         self.before[rows[1:]] = self._within_a_block(rows[1:], rows[:-1])
         self.place[rows[depth:]] = self._within_a_block(rows[depth:], rows[:-depth])

@@ -32,6 +32,7 @@ class _Latest:
         self.ledger = ledger
         self.hand_over = int(chip.sync.visible + 0.5)
         self.between_cores = int(chip.sync.cross_core + 0.5)
+        self.move_issue = int(chip.gm.move_issue + 0.5)
         self.last_barrier = int(chip.scalar.barrier_issue + 0.5)
         self.last_end = max((core.end for core in ledger.log.cores), default=0)
         self.slack = [np.full(len(entry.columns), -1, np.int64) for entry in ledger]
@@ -108,11 +109,15 @@ class _Latest:
                 result_of[row] = max(min(spare, late_head - head[row]), 0)
             elif kind == Kind.INSTRUCTION and pipe:
                 late_end = need_end[pipe]
-                late_start = min(next_head[pipe] - (accept[row] - began_at), leave[row])
+                held = accept[row] == began[row] > began_at  # by the bytes of another load
+                own = self.move_issue if held else accept[row] - began_at
+                late_start = min(next_head[pipe] - own, leave[row])
                 if began_at <= began[row]:
                     late_end = min(late_end - (end[row] - moved[row]), port[pipe])
                     spare = late_end - moved[row]
                     port[pipe] = late_end - (moved[row] - began[row])
+                    if held:
+                        port[pipe] = min(port[pipe], next_head[pipe])
                     late_head = min(late_start, port[pipe])
                     # What waits for the port may start later for nothing.
                     result_of[row] = min(spare, late_start - began_at)

@@ -13,20 +13,21 @@ from ._kit import hand_over, local, window
 
 CORES = 48
 """All vector cores copy at once: how many did is not published, but the levels fit that."""
-TOTAL = 768 * 1024  # bytes of each core
+COPIES = 96
+"""Copies of each core, a part of a long stream: stores find L2 full of those before."""
 
 
 def copies(x, size: int, offset: int, load: bool):
     """Copy a core's part in pieces of `size` bytes, each one waited for."""
-    start = asc.get_block_idx() * (TOTAL + 512) + offset
+    start = asc.get_block_idx() * (COPIES * size + 512) + offset
     tensor = window(x, start)
     tile = local(0, size, x.dtype)
     event = asc.HardEvent.MTE2_S if load else asc.HardEvent.MTE3_S
-    for position in range(0, TOTAL - size + 1, size):
+    for step in range(COPIES):
         if load:
-            asc.data_copy(tile, tensor[position:], size)
+            asc.data_copy(tile, tensor[step * size :], size)
         else:
-            asc.data_copy(tensor[position:], tile, size)
+            asc.data_copy(tensor[step * size :], tile, size)
         hand_over(event)
 
 
@@ -36,13 +37,17 @@ def simulate(record: Record) -> dict:
     points = []
     for kib in record.measured.get("size_kb", SIZES):
         size = int(kib * 1024)
-        x = np.zeros(CORES * (TOTAL + 512) + 512, np.int8)
+        x = np.zeros(CORES * (COPIES * size + 512) + 512, np.int8)
         run = time_launch(
-            partial(copies, size=size, offset=offset, load=load), x, record=record, cores=CORES
+            partial(copies, size=size, offset=offset, load=load),
+            x,
+            record=record,
+            cores=CORES,
+            l2="cold" if load else "dirty",
         )
         point = times(run)
-        moved = TOTAL // size * size
-        points.append(point | {"size_kb": kib, "gbps_per_core": moved / point["aiv_us"] / 1000})
+        rate = COPIES * size / point["aiv_us"] / 1000
+        points.append(point | {"size_kb": kib, "gbps_per_core": rate})
     return sweep(points)
 
 

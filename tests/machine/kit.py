@@ -32,9 +32,11 @@ ALL = asc.PipeID.PIPE_ALL
 A, B, C = 0, 0x8100, 0x12000
 
 
-def local(address: int, count: int, dtype: DType = asc.float32) -> asc.LocalTensor:
+def local(
+    address: int, count: int, dtype: DType = asc.float32, position: Any = asc.TPosition.VECCALC
+) -> asc.LocalTensor:
     """A tensor at a fixed UB address, `count` elements."""
-    return asc.LocalTensor(dtype, asc.TPosition.VECCALC, address, count)
+    return asc.LocalTensor(dtype, position, address, count)
 
 
 def window(address: Any) -> asc.GlobalTensor:

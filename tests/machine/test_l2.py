@@ -67,10 +67,13 @@ _row = st.tuples(st.just(0), st.just(1), st.integers(0, 80), st.integers(1, 20),
         st.lists(_any, max_size=30),
     ),
     st.integers(0, SECTOR - 1),
+    st.sampled_from([1, 2]),
 )
 def test_runs_of_rows_answer_as_single_sectors_do(
-    uses: list[tuple[int, int, int, int, bool]], odd: int
+    uses: list[tuple[int, int, int, int, bool]], odd: int, many: int
 ) -> None:
+    """`many` sectors are fetched together."""
+    granule = many * SECTOR
     l2, tensor = _cache()
     table = Table()
     for number, (row, rows, column, columns, write) in enumerate(uses):
@@ -88,12 +91,14 @@ def test_runs_of_rows_answer_as_single_sectors_do(
             sector
             for step in range(rows)
             for sector in range(
-                (low + step * PITCH * SECTOR) // SECTOR,
-                -(-(low + step * PITCH * SECTOR + length) // SECTOR),
+                (low + step * PITCH * SECTOR) // granule * many,
+                -(-(low + step * PITCH * SECTOR + length) // granule) * many,
             )
         }
         access = Access(tensor, low, shape, strides, uint8)
-        assert l2.touch(access, access.base, write=write) == table.touch(touched, write=write)
+        assert l2.touch(access, access.base, granule, write=write) == table.touch(
+            touched, write=write
+        )
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=40))
@@ -108,4 +113,4 @@ def test_the_scalar_unit_and_copies_see_the_same_sectors(uses: list[tuple[int, b
         else:
             access = Access(tensor, low, (PITCH * SECTOR,), (1,), uint8)
             sectors = set(range(row * PITCH, (row + 1) * PITCH))
-            assert l2.touch(access, low, write=False) == table.touch(sectors, write=False)
+            assert l2.touch(access, low, SECTOR, write=False) == table.touch(sectors, write=False)

@@ -70,7 +70,8 @@ def test_latencies_of_loads_overlap_and_bytes_queue() -> None:
 
     run = toy_run(kernel, floats(4096))
     loads = instructions(run, "MTE2")
-    assert [item.start for item in loads] == [10, 20, 30, 40]
+    # One load waits for the port with the bytes before it; the others stay in the queue.
+    assert [item.start for item in loads] == [10, 20, 74, 138]
     assert [item.end for item in loads] == [210 + 64, 210 + 128, 210 + 192, 210 + 256]
     totals = run.pipes["core0.aiv0"]["MTE2"]
     assert totals["causes"] == {"scalar": 10, "busy": 256, "memory": 200}
@@ -175,7 +176,7 @@ def test_a_warm_l2_holds_no_more_than_fits(tmp_path: Path) -> None:
 
 
 def test_dirty_sectors_are_written_back_when_they_leave_l2(tmp_path: Path) -> None:
-    small = variant(tmp_path, "l2: {bytes: 1024}")
+    small = variant(tmp_path, "l2: {bytes: 1024}\nhbm: {gbps: 64}")
 
     def kernel(x: asc.GlobalAddress, z: asc.GlobalAddress) -> None:
         asc.duplicate(local(0, 128), 3.0, 128)
@@ -190,6 +191,45 @@ def test_dirty_sectors_are_written_back_when_they_leave_l2(tmp_path: Path) -> No
     assert run.memory["write_back_bytes"] == 512
     # Eight sectors fit: the second load pushes the four dirty ones out, and twice the bytes pass HBM.
     assert [item.end - item.start for item in instructions(run, "MTE2")] == [208, 216, 208, 208]
+
+
+def test_a_dirty_l2_gives_way_to_what_comes(tmp_path: Path) -> None:
+    narrow = variant(tmp_path, "l2: {bytes: 2048}\nhbm: {gbps: 64}")
+
+    def kernel(x: asc.GlobalAddress) -> None:
+        for part in range(4):
+            asc.data_copy(local(0, 256), window(x)[256 * part :], 256)
+            asc.pipe_barrier(MTE2)
+
+    run = sim.launch(kernel, floats(1024), chip=narrow, l2="dirty")
+    assert run.memory["write_back_bytes"] == 2048
+    # 1 KiB each; the first two push as much out of L2, and HBM moves both.
+    assert [item.end - item.start for item in instructions(run, "MTE2")] == [232, 232, 216, 216]
+
+
+def test_reads_and_writes_in_turn_cost_hbm_more(tmp_path: Path) -> None:
+    narrow = variant(tmp_path, "hbm: {gbps: 64, turnaround: 0.5}")
+    run = sim.launch(load(1024), floats(1024), chip=narrow, l2="dirty")
+    (item,) = instructions(run, "MTE2")
+    assert item.end - item.start == 200 + 2.5 * 4096 / 64
+
+
+def test_an_unaligned_burst_takes_each_line_whole(tmp_path: Path) -> None:
+    (item,) = instructions(toy_run(load(128, start=8), floats(1024)), "MTE2")
+    assert item.end - item.start == 200 + 2 * 512 // 64  # 512 bytes from byte 32 on, in two lines
+    (item,) = instructions(toy_run(load(128, start=32), floats(1024)), "MTE2")
+    assert item.end - item.start == 200 + 512 // 64  # from a sector's border on
+
+
+def test_each_core_with_misses_in_flight_adds_to_the_latency_of_a_miss(tmp_path: Path) -> None:
+    crowded = variant(tmp_path, "gm: {crowd: 5}")
+
+    def kernel(x: asc.GlobalAddress) -> None:
+        asc.data_copy(local(0, 32), window(x)[32 * asc.get_block_idx() :], 32)
+
+    for l2, ends in (("cold", [212, 217, 222, 227]), ("warm", [112] * 4)):
+        run = sim.launch(kernel, floats(128), cores=4, chip=crowded, l2=l2)
+        assert [instructions(run, "MTE2", core)[0].end for core in range(4)] == ends
 
 
 def store(sizes: list[int]) -> Any:
