@@ -274,10 +274,23 @@ class Launch(_Section):
 
 
 class Source(_Section):
-    """Where a number comes from, and how far to trust it: H(igh), M(edium) or L(ow)."""
+    """Where a number comes from, and how far to trust it: H(igh), M(edium) or L(ow).
+
+    Where sources conflict, or it is an estimate, `low` and `high` say what else it may be.
+    """
 
     source: Annotated[str, Field(min_length=1)]
     confidence: Literal["H", "M", "L"]
+    low: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    high: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _both_ends(self) -> Self:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("a range has both ends: give low and high, or none of them")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"low ({self.low:g}) is above high ({self.high:g})")
+        return self
 
 
 class Chip(_Section):
@@ -317,6 +330,14 @@ class Chip(_Section):
     def bytes_per_cycle(self, gbps: float) -> float:
         """Return a rate in 1e9 bytes a second as bytes a core cycle."""
         return gbps * 1000 / self.clock_mhz
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Return lowest and highest value of each number that has a range, by key path."""
+        return {
+            key: (source.low, source.high)
+            for key, source in self.sources.items()
+            if source.low is not None and source.high is not None
+        }
 
     def vector_cost(self, instruction: str, dtype_name: str) -> VectorCost:
         """Return the cost of `instruction` on `dtype_name` (a cast: `"float16->float32"`).
@@ -454,6 +475,17 @@ def _sources_of(document: Document, known: Mapping[str, Source]) -> dict[str, So
                 f"{document.place(*at)}: {key} = {value} has no source; say under sources "
                 f"where it comes from: `{key}: {{source: ..., confidence: H|M|L}}`, or once for its section"
             )
+        if source.low is not None and source.high is not None:
+            if key not in own:
+                raise ConfigError(
+                    f"{document.place(*at)}: {key} takes its range from a section; a range is of one number: "
+                    f"`{key}: {{source: ..., low: ..., high: ...}}`"
+                )
+            if not source.low <= value <= source.high:
+                raise ConfigError(
+                    f"{document.place(*at)}: {key} = {value} is outside its own range, {source.low:g} to "
+                    f"{source.high:g}"
+                )
         result[key] = source
     for key in own:
         if not any(number == key or number.startswith(f"{key}.") for number in result):

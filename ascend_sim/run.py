@@ -155,12 +155,14 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """What summary.json holds."""
         from ascend_sim.report.summary import build_summary  # noqa: PLC0415  reports are made on demand
+        from ascend_sim.report.trust import trust  # noqa: PLC0415
 
         extra = {
             "op": self.op,
             "block_dim": self.blocks,
             "options": self.options,
             "memory": self.memory,
+            "trust": trust(self.critical_path(), self.chip),
             **self.extra,
         }
         return build_summary(self.log, self.chip, self.findings, self.numerics, extra, self.ledger)
@@ -191,6 +193,15 @@ class Run:
         from ascend_sim.what_if import what_if  # noqa: PLC0415  made on demand
 
         return what_if(self, ideal, pairs=pairs)
+
+    def interval(self) -> dict[str, Any]:
+        """Return `low` and `high`, the run's cycles with the chip's figures at the ends of their ranges, replayed.
+
+        Raises UnsupportedError where the kernel cannot be replayed: see `ascend_sim.interval`.
+        """
+        from ascend_sim.interval import interval  # noqa: PLC0415  made on demand
+
+        return interval(self)
 
     def diff(self, other: Run) -> Difference:
         """Return where another run differs from this one, by pipe, line and cause."""

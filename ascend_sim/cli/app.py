@@ -76,6 +76,13 @@ def run(
             help="Large shapes: simulate parts of the work, estimate the whole, say how far off it may be.",
         ),
     ] = False,
+    interval: Annotated[
+        bool,
+        typer.Option(
+            "--interval",
+            help="Two more passes: the time with the chip's figures at the ends of their ranges.",
+        ),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no summary; messages go to standard error.")
     ] = False,
@@ -84,6 +91,7 @@ def run(
 
     Operators have options of their own, such as --seq: `ascend-sim ops NAME` lists them.
     """
+    from ascend_sim.cli.checking import both_ends
     from ascend_sim.cli.show import check_out, report, working
 
     def work() -> int:
@@ -109,7 +117,7 @@ def run(
             apply_config(request, config)
         if sampled:
             return _report_sampled(request, as_json=as_json)
-        with working(quiet_output=as_json, own_output=request.is_file):
+        with working(quiet_output=as_json, own_output=request.is_file), both_ends(interval):
             outcome = _simulate(request)
         return report(outcome, out=out, as_json=as_json, quiet=quiet)
 

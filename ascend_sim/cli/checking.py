@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from ascend_sim.adversary import Adversary
 from ascend_sim.cli.outcome import Outcome
@@ -11,6 +11,7 @@ from ascend_sim.cli.request import Request
 from ascend_sim.cli.show import report_check
 from ascend_sim.doctor.search import Doctor
 from ascend_sim.errors import ConfigError
+from ascend_sim.interval import rehearse
 from ascend_sim.run import Run
 from ascend_sim.stage import Rehearsal, rehearsals
 
@@ -51,6 +52,11 @@ def _refuse(request: Request) -> None:
     for option, value in (("--numerics", request.numerics), ("--checks", request.checks)):
         if value == "off":
             raise ConfigError(f"--adversary compares results and findings: leave out {option} off")
+
+
+def both_ends(asked: bool) -> AbstractContextManager[None]:
+    """Let each launch's run say its time at the ends of the figures' ranges, if that is asked for."""
+    return _rehearsing([rehearse] if asked else [])
 
 
 @contextmanager

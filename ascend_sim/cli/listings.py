@@ -38,7 +38,9 @@ def show_chip(name: str) -> int:
     for price in _numbers(chip):
         rows.add_row(price.key, price.value, price.confidence, price.source)
     Console(markup=False, emoji=False).print(rows)
-    say("Trust: H high, M medium, L low")
+    say(
+        "Trust: H high, M medium, L low; a range says what the value may be, where sources conflict"
+    )
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ascend_sim.config import Chip
+from ascend_sim.config import Chip, Source
 from isa.instruction import REGISTRY
 from isa.types import Pipe
 
@@ -85,7 +85,7 @@ def leaves(chip: Chip, key: str, value: Any) -> Iterator[Price]:
     if not isinstance(value, Mapping):
         source = chip.source_of(key)
         text = f"{value:g}" if isinstance(value, float) else str(value)
-        yield Price(key, text, source.source, str(source.confidence))
+        yield Price(key, text, _told(source), str(source.confidence))
         return
     if set(value) == {"startup", "slope"}:
         startup, slope = (chip.source_of(f"{key}.{name}") for name in ("startup", "slope"))
@@ -95,3 +95,8 @@ def leaves(chip: Chip, key: str, value: Any) -> Iterator[Price]:
             return
     for name, inner in value.items():
         yield from leaves(chip, f"{key}.{name}", inner)
+
+
+def _told(source: Source) -> str:
+    ends = "" if source.low is None else f"; range {source.low:g} to {source.high:g}"
+    return source.source + ends

@@ -61,6 +61,8 @@ _MEANING = {
 _BAR = 30
 _MOST_FINDINGS = 10
 _WIDE = 100
+_WORTH_TELLING = 0.01
+"""A part of the time below this is not mentioned."""
 
 Pipes = Mapping[str, Mapping[str, Any]]
 
@@ -149,6 +151,7 @@ def _facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     )  # a run that broke off may not have come so far
     launch = f", {summary['launch_cycles']:,} of them launch" if launched else ""
     yield "time", f"{_microseconds(summary['time_us'])} ({cycles:,} cycles{launch})"
+    yield from _trust(summary)
     bound = summary["bound"]
     if bound["lower_bound_cycles"]:
         yield (
@@ -172,6 +175,22 @@ def _facts(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         )
     yield from _overlap(summary["overlap"])
     yield from _numbers(summary["numerics"])
+
+
+def _trust(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield the time at the ends of the figures' ranges, and how much of it rests on figures of low confidence."""
+    interval, trust = summary.get("interval"), summary.get("trust")
+    if interval:
+        us = summary["time_us"] / max(summary["cycles"], 1)
+        ends = " to ".join(_microseconds(interval[end] * us) for end in ("low", "high"))
+        yield (
+            "range", f"{ends}, with the chip's figures at the ends of their ranges ({interval['how']})"
+        )  # fmt: skip
+    if trust and trust["low_share"] >= _WORTH_TELLING:
+        keys = ", ".join(list(trust["low_keys"])[:3])
+        yield (
+            "trust", f"{trust['low_share']:.0%} of the time rests on figures of low confidence: {keys}"
+        )  # fmt: skip
 
 
 def _overlap(overlap: Mapping[str, int]) -> Iterable[tuple[str, str]]:
