@@ -61,8 +61,12 @@ class L2:
     def start(self, state: str, buffers: Iterable[GmBuffer]) -> None:
         """Start empty ("cold"), with the allocations in their order as far as they fit ("warm"), or "dirty".
 
-        Dirty is full of what an earlier kernel wrote elsewhere: each sector that comes pushes one of those out.
+        Dirty is full of what an earlier kernel wrote elsewhere: each sector that comes pushes one of those out. What an
+        earlier run with the same allocations has left is forgotten.
         """
+        buffers = list(buffers)
+        for buffer in buffers:
+            buffer.scratch = None
         if state == "dirty":
             self.foreign = self.capacity
         elif state == "warm":

@@ -37,8 +37,6 @@ _INSTRUCTION, _BARRIER = Kind.INSTRUCTION, Kind.BARRIER
 def play(recording: Recording, chip: Chip, *, l2: str, physical_cores: int) -> Run:
     """Return the run of a recording on the machine, with all its records. The options are checked."""
     session = ReplaySession(recording, chip, physical_cores)
-    for region in recording.regions:
-        region.scratch = None
     session.memory.l2.start(l2, recording.regions)  # type: ignore[arg-type]
     try:
         with no_collection():

@@ -56,8 +56,6 @@ def quick_cycles(
     session = _QuickSession(recording, chip, physical_cores)
     session.operations = operations
     session.flags = len(flags)
-    for region in recording.regions:
-        region.scratch = None
     session.memory.l2.start(l2, recording.regions)  # type: ignore[arg-type]
     session.run(_no_body)
     memory = session.memory.l2
