@@ -30,8 +30,7 @@ def sample(asked: Asked) -> Estimate:
     session.sampler = sampler = Sampler(
         session.memory.l2, CoreKind.AIV if vector_only(asked.kernel_type) else CoreKind.AIC
     )
-    if asked.l2 == "warm":
-        session.memory.l2.preload(address.buffer for address in asked.addresses.values())
+    session.memory.l2.start(asked.l2, (address.buffer for address in asked.addresses.values()))
     collecting = gc.isenabled()
     gc.disable()
     try:

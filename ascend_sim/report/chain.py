@@ -99,17 +99,21 @@ def _links(ledger: Ledger, number: int, chip: Chip, bases: Ints) -> NDArray[Any]
         after >= 0, spent[after], np.where(first > 0, spent[first - 1], 0)
     )
     table["after"] = np.where(after >= 0, after + bases[number], -1)
-    _durations(table, columns, links, scalar)
+    _durations(table, columns, links, scalar, int(chip.gm.move_issue + 0.5))
     _partners(table, ledger, number, chip, bases)
     return table[links.start >= 0]
 
 
 def _durations(
-    table: NDArray[Any], columns: Columns, links: Links, scalar: NDArray[np.bool_]
+    table: NDArray[Any],
+    columns: Columns,
+    links: Links,
+    scalar: NDArray[np.bool_],
+    move_issue: int,
 ) -> None:
     """Set codes, and what items take by themselves."""
     kind, start, end = links.kind, links.start, np.maximum(links.end, links.start)
-    interval = np.maximum(links.accept - start, 0)
+    interval = np.where(links.held, move_issue, np.maximum(links.accept - start, 0))
     moves = (kind == Kind.INSTRUCTION) & ~scalar & (start <= links.began)
     code = np.select(
         [kind == Kind.SET_FLAG, kind == Kind.WAIT_FLAG, kind == Kind.BARRIER, moves],
@@ -207,8 +211,8 @@ def _follow(table: NDArray[Any], blocks: list[_Blocks], count: int) -> int:
                 time = accept[slot]
             if code == _SET:
                 accept[slot] = time
-                time = max(time, landed[slot]) + first
-                end[row] = time
+                time = max(time, landed[slot])
+                end[row] = time + first  # a barrier of all pipes does not wait for the set's own cycle
             elif code <= _MOVE:
                 if follows >= 0 and start[follows] > time:
                     time = start[follows]

@@ -289,7 +289,7 @@ class _Walk:
         if links.kind[row] == Kind.SET_FLAG:
             return self._head, row
         if links.kind[row] == Kind.INSTRUCTION:
-            if links.held(row) and (ahead := self._ahead(row)) >= 0:
+            if links.held[row] and (ahead := self._ahead(row)) >= 0:
                 return self._bytes, ahead
             self._go(row, WORK, links.start[row])
         return self._begin, row

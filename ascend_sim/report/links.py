@@ -32,6 +32,8 @@ class Links:
         # A set lets the pipe go on at once; its own times say when it took effect.
         self.accept = np.where(self.kind == Kind.SET_FLAG, self.head, columns["accept"])
         self.moved = columns["moved"]
+        # Loads that held their pipe until their bytes began to pass: those of another one were on the way.
+        self.held = (self.accept == self.began) & (self.began > self.start)
         count = len(columns)
         self.block_starts = np.array(sorted(start for _, start, _ in entry.core.blocks), np.int64)
         begun = np.searchsorted(self.block_starts, self.issue, "right") - 1
@@ -45,10 +47,6 @@ class Links:
         first = np.diff(self.block, prepend=-1) != 0
         begin = self.block_starts[self.block] if len(self.block_starts) else self.block * 0
         self.free = np.where(first, begin, np.roll(self.done, 1)) if count else self.done
-
-    def held(self, row: int) -> bool:
-        """Return whether a load held its pipe until its bytes began to pass: those of another one were on the way."""
-        return bool(self.accept[row] == self.began[row] > self.start[row])
 
     def _link(self, rows: Ints, depth: int) -> None:
         self.before[rows[1:]] = self._within_a_block(rows[1:], rows[:-1])

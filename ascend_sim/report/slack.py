@@ -69,6 +69,7 @@ class _Latest:
         """Go through one core backwards; yields where it has to wait for another one."""
         pipes, kinds, free = links.pipe.tolist(), links.kind.tolist(), links.waited_for_place()
         issue, head, start = links.issue.tolist(), links.head.tolist(), links.start.tolist()
+        held_by_bytes = links.held.tolist()
         accept, end, began = links.accept.tolist(), links.end.tolist(), links.began.tolist()
         moved, landed, places = links.moved.tolist(), links.landed.tolist(), links.place.tolist()
         cost, blocks = (links.issue - free).tolist(), links.block.tolist()
@@ -109,7 +110,7 @@ class _Latest:
                 result_of[row] = max(min(spare, late_head - head[row]), 0)
             elif kind == Kind.INSTRUCTION and pipe:
                 late_end = need_end[pipe]
-                held = accept[row] == began[row] > began_at  # by the bytes of another load
+                held = held_by_bytes[row]
                 own = self.move_issue if held else accept[row] - began_at
                 late_start = min(next_head[pipe] - own, leave[row])
                 if began_at <= began[row]:
