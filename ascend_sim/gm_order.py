@@ -2,8 +2,9 @@
 
 Looks over a whole run, allocation by allocation. Every piece of an allocation has a state: who wrote it last, and who
 has read it or added to it since. An access is compared with the state of the pieces that it touches, and changes it; so
-the work grows with the bytes accessed, not with pairs of accesses. The pieces are as small as the accesses' bytes
-demand. Accesses are taken in an order that the programs alone determine, whatever the time was.
+the work grows with the bytes accessed, not with pairs of accesses. Where accesses are a few runs of bytes each, pieces
+reach from one end of a run to the next; else they are of one size, as small as the accesses' bytes demand. Accesses
+are taken in an order that the programs alone determine, whatever the time was.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_PIECE = 4096
 """Bytes of a piece at most."""
+FEW_RUNS = 8
+"""Runs of bytes of an access at most, for pieces between their ends."""
 NEVER = 1 << 60
 """Number of an access that nobody waits for: a line that goes back when the kernel ends."""
 
@@ -108,13 +111,35 @@ def conflicts(uses: Iterable[Sequence[Any]]) -> Iterator[Conflict]:
         by_buffer.setdefault(use[1].place, []).append(use)
     for _, mine in sorted(by_buffer.items()):
         if any(use[2] for use in mine) and _shared(mine):
-            yield from _Shadow(sorted(map(GmUse._make, mine), key=_program_order)).conflicts()
+            ordered = sorted(map(GmUse._make, mine), key=_program_order)
+            runs = _runs_of(ordered)
+            shadow = _Shadow(ordered)
+            yield from shadow.conflicts() if runs is None else shadow.conflicts_of_runs(*runs)
 
 
 def _shared(uses: Sequence[Sequence[Any]]) -> bool:
     """Return whether several units use an allocation, or one does so both through its data cache and past it."""
     unit, cached = uses[0][0], uses[0][8] is None
     return any(use[0] != unit or (use[8] is None) is not cached for use in uses)
+
+
+def _runs_of(uses: list[GmUse]) -> tuple[list[int], list[int], list[int]] | None:
+    """Return the number of runs of each access, and of all runs the first byte and the one behind; None: too many."""
+    counts, lows, highs = [], [], []
+    for use in uses:
+        access = use.access
+        if access.contiguous:
+            counts.append(1)
+            lows.append(access.low)
+            highs.append(access.high)
+            continue
+        ranges = access.ranges()
+        if access.lanes is not None or len(ranges) > FEW_RUNS:
+            return None
+        counts.append(len(ranges))
+        lows += ranges[:, 0].tolist()
+        highs += ranges[:, 1].tolist()
+    return counts, lows, highs
 
 
 def whole_line(access: Access, low: int, high: int) -> Access:
@@ -214,13 +239,33 @@ class _Shadow:
     def __init__(self, uses: list[GmUse]) -> None:
         self._uses = uses
         self._patterns: dict[int, _Pattern] = {}
-        self._piece = self._size()
-        buffer = uses[0].access.buffer
-        assert buffer is not None
-        self._cells: NDArray[np.int32] = np.zeros(-(-buffer.nbytes // self._piece), np.int32)
         self._states = [_State(-1, ())]
         self._numbers = {self._states[0]: 0}
         self._late_writes: dict[tuple[int, int], bool] = {}  # by the places of a write and a read
+
+    def conflicts_of_runs(
+        self, counts: list[int], lows: list[int], highs: list[int]
+    ) -> Iterator[Conflict]:
+        """Yield the conflicts of accesses that are a few runs of bytes each: how many, from where, up to where."""
+        edges, places = np.unique(np.array([lows, highs]), return_inverse=True)
+        firsts, pasts = places.reshape(2, -1).tolist()
+        cells = [0] * len(edges)
+        run = 0
+        for number, use in enumerate(self._uses):
+            mine = range(run, run + counts[number])
+            run = mine.stop
+            found = {state for k in mine for state in cells[firsts[k] : pasts[k]]}
+            after = {}
+            for position in sorted(found):
+                state = self._states[position]
+                yield from self._compare(use, state)
+                after[position] = self._after(number, use, state)
+            for k in mine:
+                low, high = firsts[k], pasts[k]
+                if len(after) == 1:
+                    cells[low:high] = [after[cells[low]]] * (high - low)
+                else:
+                    cells[low:high] = [after[state] for state in cells[low:high]]
 
     def _size(self) -> int:
         """Return the largest size of pieces, a power of two, of which each access touches whole ones."""
@@ -239,6 +284,10 @@ class _Shadow:
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the conflicts, going through the accesses in order."""
+        self._piece = self._size()
+        buffer = self._uses[0].access.buffer
+        assert buffer is not None
+        self._cells: NDArray[np.int32] = np.zeros(-(-buffer.nbytes // self._piece), np.int32)
         for number, use in enumerate(self._uses):
             for window in self._windows(use.access):
                 yield from self._take(number, use, window)
@@ -260,21 +309,23 @@ class _Shadow:
 
     def _take(self, number: int, use: GmUse, window: NDArray[np.int32]) -> Iterator[Conflict]:
         """Compare an access with the states of some pieces, and give them their new states."""
-        first = int(window.flat[0])
-        if (window == first).all():
+        first = int(window.item(0))
+        if np.count_nonzero(window == first) == window.size:
             state = self._states[first]
             yield from self._compare(use, state)
             window[...] = self._after(number, use, state)
             return
         flat = window.ravel()
-        found = {first, *flat[1:][flat[1:] != flat[:-1]].tolist()}
-        before = sorted(found)
+        before = sorted({first, *flat[1:][flat[1:] != flat[:-1]].tolist()})
         after = []
         for position in before:
             state = self._states[position]
             yield from self._compare(use, state)
             after.append(self._after(number, use, state))
-        window[...] = np.array(after, np.int32)[np.searchsorted(np.array(before), window)]
+        lowest = before[0]
+        table = np.empty(before[-1] - lowest + 1, np.int32)  # only what is looked up has values
+        table[np.array(before) - lowest] = after
+        window[...] = table[window - lowest]
 
     def _compare(self, use: GmUse, state: _State) -> Iterator[Conflict]:
         for position in (state.write, *state.others):
