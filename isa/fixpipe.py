@@ -8,6 +8,7 @@ Each value is converted, then relu'd, then laid out; only `m_size` × `n_size` e
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import ismethod
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def fixpipe(
     assert params is not None
     if config is None:
         config = FixpipeConfig.cfg_row_major
-    layout = config() if callable(config) else config
+    layout: Any = config() if ismethod(config) else config
     structure("fixpipe", "config", layout, FixpipeConfig)
     _send(stream, "fixpipe", dst, src, cbuf_workspace, params, layout.layout)
 

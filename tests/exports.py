@@ -204,7 +204,10 @@ def check_reports(run: Run) -> None:
     if run.origin is not None:  # else it was cut short, with some of its work undone
         about = {"options": run.options, "block_dim": run.blocks}
         check_bounds(build_summary(run.log, run.chip, [], None, about, ledger))
-        assert longest_chain(ledger, run.chip) <= run.cycles
+        if all(
+            finding.kind != "RACE" for finding in run.findings
+        ):  # a race does not wait for its data
+            assert longest_chain(ledger, run.chip) <= run.cycles
 
 
 def check_bounds(summary: dict[str, Any]) -> None:

@@ -108,9 +108,10 @@ class FilePart:
         return next((str(number) for number in range(8) if str(number) not in used), "0")
 
     def gaps(self, key: Key, *, most: int) -> list[tuple[int, Edit]]:
-        """Return the places for a new statement in the function around one, with how far away they are.
+        """Return the nearest places for a new statement in the function around one, with how far away they are.
 
-        Distances before the statement are negative; the text is to be filled in.
+        Besides the `most` nearest: the first and last place of each loop or function around the statement, and those on
+        both sides of such a loop. Distances before the statement are negative; the text is to be filled in.
         """
         source, file = self.source, self.source.file
         function = source.function_of(key)
@@ -135,4 +136,27 @@ class FilePart:
             (place - here - (1 if place <= here else 0), edit) for place, edit in enumerate(order)
         ]
         gaps.sort(key=lambda gap: abs(gap[0]))
-        return gaps[:most]
+        special = self._ends(key, root)
+        return gaps[:most] + [
+            (most * distance // abs(distance), edit)
+            for distance, edit in gaps[most:]
+            if edit in special
+        ]
+
+    def _ends(self, key: Key, root: ast.AST) -> set[Edit]:
+        """Return the first and last places of what is around a statement, and those beside it."""
+        found: set[Edit] = set()
+        file = self.source.file
+        owner: ast.AST = self.source.statements[key]
+        while owner is not root:
+            assert isinstance(owner, ast.stmt)
+            place = key_of(owner)
+            body = self.source.body_of(place)
+            following = body.index(owner) + 1
+            found.add(Edit(file, place, "before"))
+            if following < len(body):
+                found.add(Edit(file, key_of(body[following]), "before"))
+            found.add(Edit(file, key_of(body[0]), "before"))
+            found.add(Edit(file, key_of(body[-1]), "after"))
+            owner = self.source.owner_of(place)
+        return found

@@ -97,7 +97,8 @@ def data_cache_preload(src: GlobalTensor, cache_offset: int) -> None:
     program().preload(src.buffer, src.offset + offset)
 
 
-def set_mm_layout_transform(mm_layout_mode: bool) -> None:
+def set_mm_layout_transform(mm_layout_mode: bool | int) -> None:
     """Say whether mmad goes along N or M first: neither numbers nor times depend on it here."""
-    check_integer("set_mm_layout_transform", "mm_layout_mode", int(mm_layout_mode), 0, 1)
+    if not isinstance(mm_layout_mode, bool):
+        check_integer("set_mm_layout_transform", "mm_layout_mode", mm_layout_mode, 0, 1)
     program().mark("set_mm_layout_transform", f"n_first:{bool(mm_layout_mode)}")

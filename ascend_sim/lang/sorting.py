@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isa.arguments import check_integer
+from isa.faults import fault
 from isa.move import data_copy
 from isa.sync import pipe_barrier
 from isa.tensor import LocalTensor
@@ -31,6 +32,13 @@ def sort(
     if not is_full_sort or repeats <= 1:
         sort32(dst, concat, index, repeats)
         return
+    for operand, tensor in (("dst", dst), ("concat", concat), ("index", index), ("tmp", tmp)):
+        if not isinstance(tensor, LocalTensor):
+            fault(
+                "ILLEGAL_PARAM",
+                "wrong-operand",
+                f"sort: {operand} must be a LocalTensor, got {type(tensor).__name__}",
+            )
     # Each merge goes from one tensor to the other: begin where the last one ends in dst.
     levels = 0
     while SORTED_AT_ONCE * LISTS**levels < SORTED_AT_ONCE * repeats:
