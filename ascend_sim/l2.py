@@ -80,13 +80,26 @@ class L2:
             left -= held
 
     @property
-    def filled(self) -> int:
-        """Sectors that have been filled since the launch."""
-        return self.fills - self.capacity - 1
+    def missed(self) -> int:
+        """Sectors that moves have missed since the launch."""
+        return self.miss_bytes // self.sector
 
     def fill_up(self, sectors: int) -> None:
         """Let so many sectors be filled that nobody uses, as far as there is room: what is held stays."""
-        self.fills += min(sectors, max(0, self.capacity - self.filled))
+        filled = self.fills - self.capacity - 1
+        self.fills += min(sectors, max(0, self.capacity - filled))
+
+    def hold_between(self, buffers: Iterable[GmBuffer], share: float) -> None:
+        """Hold sectors that nobody has used, between those that somebody has: the last `share` of each such run."""
+        for buffer in buffers:
+            if buffer.scratch is None:
+                continue
+            stamps = self._one_by_one(buffer).stamps
+            used = np.flatnonzero(stamps)
+            ends = used[1:][np.diff(used) > 1]
+            starts = used[:-1][np.diff(used) > 1] + 1
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+                stamps[end - round(share * (end - start)) : end] = self.fills
 
     def touch(
         self, access: Access, base: int, granule: int, *, write: bool

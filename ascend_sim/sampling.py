@@ -27,10 +27,10 @@ def sample(asked: Asked) -> Estimate:
     kernel itself raises.
     """
     session = asked.session(Session)
-    session.sampler = sampler = Sampler(
-        session.memory.l2, CoreKind.AIV if vector_only(asked.kernel_type) else CoreKind.AIC
-    )
-    session.memory.l2.start(asked.l2, (address.buffer for address in asked.addresses.values()))
+    buffers = list({a.buffer.index: a.buffer for a in asked.addresses.values()}.values())
+    leading = CoreKind.AIV if vector_only(asked.kernel_type) else CoreKind.AIC
+    session.sampler = sampler = Sampler(session.memory.l2, buffers, leading)
+    session.memory.l2.start(asked.l2, buffers)
     collecting = gc.isenabled()
     gc.disable()
     try:

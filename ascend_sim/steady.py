@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascend_sim.trips import DRAIN, WARM, Counts, Stretch
+from ascend_sim.trips import DRAIN, START, WARM, Counts, Stretch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,7 +124,8 @@ def _measured(stretch: Stretch) -> list[tuple[int, int]]:
     for window, last in enumerate(ends):
         # At the first gap cores may have waited for each other.
         stop = last if window == 0 else last + 1
-        found += [(window, position) for position in range(first + WARM * stretch.scale, stop)]
+        settled = first + (WARM if window else START) * stretch.scale
+        found += [(window, position) for position in range(settled, stop)]
         first = stretch.gaps[window] + 1 if window < len(stretch.gaps) else stop
     return found
 

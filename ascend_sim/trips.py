@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from ascend_sim.l2 import L2
     from ascend_sim.program import Program
     from ascend_sim.trace import CoreLog, Item
+    from isa.tensor import GmBuffer
 
 HEAD, MIDDLE, TAIL = 8, 8, 8
 """Trips that are simulated: at the beginning, behind the first gap, at the end."""
-WARM, DRAIN = 2, 2
-"""Trips that do not count: behind a gap until L2 has what it needs, and at the end, where nothing follows."""
+START, WARM, DRAIN = 4, 2, 2
+"""Trips that do not count: at the start, behind a gap until L2 has what it needs, and at the end."""
 FIRST_GAP = 12
 """Trips of the first gap at most. Behind it all is settled, and the long second gap lies between settled trips."""
 PERIOD = 2
@@ -93,11 +94,13 @@ class Stretch:
 class Sampler:
     """Decides for all cores of a launch which trips they make, and keeps what they tell."""
 
-    def __init__(self, l2: L2, leading: CoreKind) -> None:
+    def __init__(self, l2: L2, buffers: Sequence[GmBuffer], leading: CoreKind) -> None:
         self.stretches: list[Stretch] = []
         self.totals: Counts = Counter()
         self.left_early: set[str] = set()  # places of loops that do not run to their end
         self._l2 = l2
+        self._buffers = buffers
+        self._looked_back: set[int] = set()
         self._leading = leading  # the cores that the others of an AI Core follow
         self._scales: dict[int, int] = {}  # by number of trips: cores that meet must choose alike
         self._inside: set[Program] = set()
@@ -124,12 +127,14 @@ class Sampler:
         self._take(program)
         self._cores.setdefault((site, ordinal, core.kind), []).append(stretch)
         self._inside.add(program)
-        before, filled = -1, self._l2.filled
+        missed_before_gap = 0
+        before, missed = -1, self._l2.missed
         try:
             for trip in self._chosen(stretch, program, first):
                 if trip != before + 1:
-                    rate = (self._l2.filled - filled) / len(stretch.trips)
+                    rate = (self._l2.missed - missed) / len(stretch.trips)
                     self._fill(stretch, int(rate * (trip - before - 1)))
+                    missed_before_gap = self._l2.missed
                     if not stretch.gaps and core.kind is self._leading:
                         program.stand_still(partial(self._lead, stretch, len(stretch.trips) - 2))
                 stretch.trips.append(trip)
@@ -138,6 +143,7 @@ class Sampler:
                 before = trip
                 stretch.counts.append(self._take(program))
             stretch.marks.append(self._last.get(core.index))
+            self._look_back(stretch, self._l2.missed - missed_before_gap)
             if len(stretch.trips) < count:
                 self.stretches.append(stretch)
         finally:
@@ -162,6 +168,21 @@ class Sampler:
             return
         self._filled.add(gap)
         self._l2.fill_up(sectors)
+
+    def _look_back(self, stretch: Stretch, missed: int) -> None:
+        """Let L2 hold what the trips that were left out last would have left there, once a phase.
+
+        `missed` are the sectors filled since the last gap.
+        """
+        if stretch.phase in self._looked_back or not stretch.gaps:
+            return
+        self._looked_back.add(stretch.phase)
+        gap = stretch.gaps[-1]
+        left_out = stretch.trips[gap + 1] - stretch.trips[gap] - 1
+        filled = missed / (len(stretch.trips) - gap - 1) * left_out
+        room = self._l2.capacity - missed
+        if room > 0:
+            self._l2.hold_between(self._buffers, min(1.0, room / max(filled, 1)))
 
     def _lead(self, stretch: Stretch, late: int, _: Core) -> int:
         """Return by how many cycles a core is ahead of the last one, if cores draw level: skipped trips let them.

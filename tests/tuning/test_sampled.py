@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ascend_sim as sim
+from ascend_sim.cli.operators import sample_operator
+from ascend_sim.cli.request import Request
 from ascend_sim.sampled import Simulated, estimate
 from ops import Context, find_operator
 from ops.rope_grad.scale import RopeGradScale
@@ -69,9 +71,6 @@ def test_a_large_rope_grad() -> None:
     options = {"seq": ",".join(["2048"] * 32), "hidden": "1280"}
     timing = Context(chip="ascend910b4", numerics="off", checks="off")
     whole = find_operator("rope_grad").run(options, timing).recording().replay("ascend910b4")
-    from ascend_sim.cli.operators import sample_operator
-    from ascend_sim.cli.request import Request
-
     words = {f"--{name}": value for name, value in options.items()}
     found, chip = sample_operator(Request("rope_grad", chip="ascend910b4", operator_options=words))
     assert (chip.name, found.parts[0].what, found.exact) == ("ascend910b4", "rows", False)
@@ -100,3 +99,31 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
             app([*words, *more])
         assert stop.value.code == 1
         assert message in capsys.readouterr().err
+
+
+ATTENTION = {
+    "BAND-128": {"heads": "20", "seq": "1024", "mask": "none"},
+    "BAND-192": {"heads": "28", "seq": "1024", "head-dim": "192"},
+    "SPARSE": {"heads": "26", "seq": "2048", "pre-tokens": "256"},
+    "BAND-192-SBH": {"batch": "2", "heads": "14", "seq": "1024", "layout": "SBH"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ATTENTION)
+def test_a_large_laser_attention_grad(path: str) -> None:
+    """About forty rounds on two cores, of which 24 are simulated: the time, the instructions and the bytes."""
+    words = {f"--{name}": value for name, value in ATTENTION[path].items()}
+    found, _ = sample_operator(Request("laser_attention_grad", cores=2, operator_options=words))
+    timing = Context(chip="ascend910b1", numerics="off", checks="off", cores=2)
+    whole = find_operator("laser_attention_grad").run(ATTENTION[path], timing)
+    assert not found.exact
+    assert found.cycles == pytest.approx(whole.cycles, rel=0.01)
+    summary = whole.summary
+    for core in ("aic", "aiv"):
+        for pipe, number in summary["instructions"][core].items():
+            if number and pipe != "S":
+                assert found.counts["instructions", core, pipe] == pytest.approx(number, rel=0.01)
+        for pipe, number in summary["bytes"][core].items():
+            if number:
+                assert found.counts["bytes", core, pipe] == pytest.approx(number, rel=0.01)
