@@ -87,7 +87,9 @@ class L2:
     def fill_up(self, sectors: int) -> None:
         """Let so many sectors be filled that nobody uses, as far as there is room: what is held stays."""
         filled = self.fills - self.capacity - 1
-        self.fills += min(sectors, max(0, self.capacity - filled))
+        fresh = min(sectors, max(0, self.capacity - filled))
+        self.fills += fresh
+        self.foreign -= min(self.foreign, fresh)
 
     def hold_between(self, buffers: Iterable[GmBuffer], share: float) -> None:
         """Hold sectors that nobody has used, between those that somebody has: the last `share` of each such run."""
