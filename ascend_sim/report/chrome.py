@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from ascend_sim.config import Chip
+from ascend_sim.report.flags import FlagNames
 from ascend_sim.report.ledger import Ledger, build_ledger
-from ascend_sim.report.names import Details, Key, key_of, site_lines
+from ascend_sim.report.names import Details, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import CoreLog, Item, Kind, Log
 from isa.types import EVENT_PIPES, PIPES_OF, CoreKind, Pipe
@@ -74,7 +75,7 @@ class _Writer:
     mhz: float
     cycles: int
     codes: list[str]
-    ids: dict[Key, str] = field(default_factory=dict)
+    names: FlagNames
     processes: list[str] = field(default_factory=list)
     details: Details = field(default_factory=lambda: Details(json.dumps))
 
@@ -103,9 +104,9 @@ def process_name(core: CoreLog) -> tuple[str, int]:
 def _events(ledger: Ledger) -> Iterator[str]:
     log = ledger.log
     codes = [json.dumps(lines) for lines in site_lines(log.sites)]
-    writer = _Writer(log.clock_mhz, log.cycles, codes)
+    names = FlagNames(ledger, [process_name(core)[0] for core in log.cores])
+    writer = _Writer(log.clock_mhz, log.cycles, codes, names)
     writer.processes = [json.dumps(process_name(core)[0]) for core in log.cores]
-    _number_flags(log, writer)
     for index, core in enumerate(log.cores):
         yield from _order(core, writer.processes[index])
         yield from _core_events(core, index, writer)
@@ -129,31 +130,10 @@ def _order(core: CoreLog, pid: str) -> Iterator[str]:
             )
 
 
-def _number_flags(log: Log, writer: _Writer) -> None:
-    """Give every set an id, every wait that of its set; a wait without one, or a second one, its own."""
-    number: dict[str, int] = {}
-    taken: set[str] = set()
-    for kind in (Kind.SET_FLAG, Kind.WAIT_FLAG):
-        for core in log.cores:
-            name, _ = process_name(core)
-            for item in core.items:
-                if item.kind is not kind:
-                    continue
-                identity = (
-                    writer.ids.get(key_of(item.partner)) if item.partner is not None else None
-                )
-                if identity is None or identity in taken:
-                    identity = f"{name}_{number.get(name, 0)}"
-                    number[name] = number.get(name, 0) + 1
-                if kind is Kind.WAIT_FLAG:
-                    taken.add(identity)
-                writer.ids[key_of(item)] = identity
-
-
 def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
     pid = writer.processes[index]
     free = dict.fromkeys(PIPES_OF[core.kind], 0)
-    for item in core.items:
+    for row, item in enumerate(core.items):
         stuck = item.kind is Kind.WAIT_FLAG and item.head >= 0
         if item.start < 0 and not stuck:
             continue
@@ -164,9 +144,10 @@ def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
             detail = '"inserted by auto_sync"' if item.inserted else '""'
             yield _slice(item, "BAR", (max(end - 1, 0), end), pid, writer, detail)
         else:
-            yield from _flag(item, end, free[item.pipe], pid, writer)
+            name = writer.names.of(index, row)
+            yield from _flag(item, name, (free[item.pipe], end), pid, writer)
             if item.kind is Kind.WAIT_FLAG and item.partner is not None:
-                yield from _arrow(item, end, pid, writer)
+                yield from _arrow(item, name, end, pid, writer)
         free[item.pipe] = max(free[item.pipe], end)
 
 
@@ -188,15 +169,18 @@ def _slice(
     )
 
 
-def _flag(item: Item, end: int, free: int, pid: str, writer: _Writer) -> Iterator[str]:
+def _flag(
+    item: Item, identity: str, cycles: tuple[int, int], pid: str, writer: _Writer
+) -> Iterator[str]:
     """Yield begin and end of a set (one cycle) or of a wait (from the pipe's last end to its release)."""
+    free, end = cycles
     if item.kind is Kind.SET_FLAG:
         name, colour, begin = "SET_FLAG", "black", max(end - 1, 0)
     else:
         arrived = item.head if item.head >= 0 else max(item.issue, 0)
         name, colour, begin = "WAIT_FLAG", "yellow", min(max(arrived, free), end)
     place = f'"pid":{pid},"tid":"{LANE_OF[item.pipe]}"'
-    common = f'"name":"{name}","cname":"{colour}","id":"{writer.ids[key_of(item)]}"'
+    common = f'"name":"{name}","cname":"{colour}","id":"{identity}"'
     paired = item  # ids that belong to a source pipe let one event's set release another one's wait
     if item.kind is Kind.WAIT_FLAG and item.event is not None and item.partner is not None:
         paired = item.partner
@@ -213,12 +197,12 @@ def flag_detail(item: Item) -> str:
     return f"PIPE:{_FLAG_PIPE[source]},TRIGGERPIPE:{_FLAG_PIPE[target]},FLAGID:{item.event_id},"
 
 
-def _arrow(wait: Item, end: int, pid: str, writer: _Writer) -> Iterator[str]:
+def _arrow(wait: Item, identity: str, end: int, pid: str, writer: _Writer) -> Iterator[str]:
     source = wait.partner
     if source is None or source.start < 0:
         return
     from_lane, to_lane = LANE_OF[source.pipe], LANE_OF[wait.pipe]
-    common = f'"name":"flow","id":"{writer.ids[key_of(wait)]}","cat":"{from_lane}To{to_lane}"'
+    common = f'"name":"flow","id":"{identity}","cat":"{from_lane}To{to_lane}"'
     set_end = writer.end(source) / writer.mhz
     yield (
         f'{{"ph":"s",{common},"ts":{set_end!r},"pid":{writer.processes[source.core]},'

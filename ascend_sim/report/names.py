@@ -23,14 +23,6 @@ def short_path(file: str) -> str:
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.name
 
 
-Key = tuple[int, int]
-
-
-def key_of(item: Item) -> Key:
-    """Return what tells an item from all others of its log; objects of one item may come and go."""
-    return item.core, item.index
-
-
 class Details:
     """The operands of items in words, each bound instruction's worked out once: loops issue it often."""
 

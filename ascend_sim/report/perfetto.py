@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from ascend_sim.config import Chip
+from ascend_sim.report.flags import Arrows
 from ascend_sim.report.ledger import CoreLedger, Ledger, Segment, build_ledger
 from ascend_sim.report.memory_map import live_bytes, residents
-from ascend_sim.report.names import Details, Key, key_of, site_lines
+from ascend_sim.report.names import Details, site_lines
 from ascend_sim.report.rates import gm_rates
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
 from isa.types import Pipe
@@ -69,33 +70,26 @@ class _Clock:
 
 
 @dataclass(slots=True)
-class _Arrow:
-    """One end of an arrow: `start` at the instruction before the set, else at the one after the wait."""
-
-    number: int
-    start: bool
-
-
-@dataclass(slots=True)
 class _Slice:
     start: int
     end: int
     name: str
     colour: str
     args: str
-    arrows: Sequence[_Arrow] = ()
+    arrows: Sequence[tuple[int, bool]] = ()  # number, and whether it begins here
 
 
 def _events(log: Log, ledger: Ledger) -> Iterator[str]:
     clock = _Clock(log.clock_mhz)
     codes = [json.dumps(lines) for lines in site_lines(log.sites)]
-    arrows, details = _arrows(log), Details(json.dumps)
+    arrows, details = Arrows(ledger), Details(json.dumps)
     for pid, entry in enumerate(ledger, 1):
         yield _named("process_name", pid, 0, f'"name":{json.dumps(entry.core.name)}')
         yield _named("process_sort_index", pid, 0, f'"sort_index":{pid}')
         yield from _block_track(entry.core, pid, log.cycles, clock)
+        touched = arrows.of(pid - 1)
         for pipe in entry.segments:
-            lanes = _lanes(_slices(entry, pipe, codes, details, arrows, log.cycles))
+            lanes = _lanes(_slices(entry, pipe, codes, details, touched, log.cycles))
             yield from _pipe_tracks(lanes, pipe, pid, clock)
             if pipe is not Pipe.S:
                 yield from _queue_counter(entry, pipe, pid, log, clock)
@@ -118,50 +112,18 @@ def _block_track(core: CoreLog, pid: int, cycles: int, clock: _Clock) -> Iterato
         yield _text(_Slice(start, end, f"block {block}", "generic_work", args), pid, 1, clock)
 
 
-def _arrows(log: Log) -> dict[Key, list[_Arrow]]:
-    """Return the ends of arrows by the key of the instruction that they touch."""
-    before: dict[Key, Item] = {}
-    after: dict[Key, Item] = {}
-    waits: list[Item] = []
-    for core in log.cores:
-        latest: dict[Pipe, Item] = {}
-        waiting: dict[Pipe, list[Item]] = {}
-        for item in core.items:
-            if item.kind is Kind.INSTRUCTION and item.start >= 0:
-                latest[item.pipe] = item
-                for wait in waiting.pop(item.pipe, ()):
-                    after[key_of(wait)] = item
-            elif item.kind is Kind.SET_FLAG and item.pipe in latest:
-                before[key_of(item)] = latest[item.pipe]
-            elif item.kind is Kind.WAIT_FLAG and item.partner is not None:
-                waiting.setdefault(item.pipe, []).append(item)
-                waits.append(item)
-    ends: dict[Key, list[_Arrow]] = {}
-    number = 0
-    for wait in waits:
-        assert wait.partner is not None
-        source, target = before.get(key_of(wait.partner)), after.get(key_of(wait))
-        if source is not None and target is not None and source is not target:
-            number += 1
-            ends.setdefault(key_of(source), []).append(_Arrow(number, True))
-            ends.setdefault(key_of(target), []).append(_Arrow(number, False))
-    return ends
-
-
 def _slices(
     entry: CoreLedger, pipe: Pipe, codes: list[str], details: Details,
-    arrows: dict[Key, list[_Arrow]], cycles: int,
+    arrows: dict[int, list[tuple[int, bool]]], cycles: int,
 ) -> list[_Slice]:  # fmt: skip
     """Return the pipe's instructions and its waits, sorted by start."""
     slices = []
-    for item in entry.items(pipe):
+    for row, item in zip(entry.rows[pipe].tolist(), entry.items(pipe), strict=True):
         if item.kind is Kind.INSTRUCTION and item.start >= 0:
             end = item.end if item.end >= item.start else cycles
             args = _instruction_args(item, end, codes, details)
             slices.append(
-                _Slice(
-                    item.start, end, item.name, "generic_work", args, arrows.get(key_of(item), ())
-                )
+                _Slice(item.start, end, item.name, "generic_work", args, arrows.get(row, ()))
             )
         elif item.inserted and item.head >= 0:
             # A barrier mostly waits while results drain, which is busy time: it gets a slice of its own.
@@ -231,15 +193,15 @@ def _lanes(slices: list[_Slice]) -> list[list[_Slice]]:
 
 
 def _pipe_tracks(lanes: list[list[_Slice]], pipe: Pipe, pid: int, clock: _Clock) -> Iterator[str]:
-    for number, lane in enumerate(lanes):
-        tid = _TRACKS_OF_A_PIPE * (pipe + 1) + number
-        name = pipe.name if number == 0 else f"{pipe.name}#{number}"
+    for place, lane in enumerate(lanes):
+        tid = _TRACKS_OF_A_PIPE * (pipe + 1) + place
+        name = pipe.name if place == 0 else f"{pipe.name}#{place}"
         yield _named("thread_name", pid, tid, f'"name":"{name}"')
         yield _named("thread_sort_index", pid, tid, f'"sort_index":{tid}')
         for entry in lane:
             yield _text(entry, pid, tid, clock)
-            for arrow in entry.arrows:
-                yield _arrow_text(arrow, entry, pid, tid, clock)
+            for number, begins in entry.arrows:
+                yield _arrow_text(number, entry, pid, tid, clock, begins=begins)
 
 
 def _text(entry: _Slice, pid: int, tid: int, clock: _Clock) -> str:
@@ -250,15 +212,17 @@ def _text(entry: _Slice, pid: int, tid: int, clock: _Clock) -> str:
     )
 
 
-def _arrow_text(arrow: _Arrow, entry: _Slice, pid: int, tid: int, clock: _Clock) -> str:
+def _arrow_text(
+    number: int, entry: _Slice, pid: int, tid: int, clock: _Clock, *, begins: bool
+) -> str:
     """Draw one end inside its slice: viewers bind an arrow to the slice that is open at its time."""
     start = clock.ns(entry.start)
-    if arrow.start:
+    if begins:
         ns, phase, binding = max(start, clock.ns(entry.end) - 1), "s", ""
     else:
         ns, phase, binding = start, "f", '"bp":"e",'
     return (
-        f'{{"ph":"{phase}","name":"flag","cat":"flag","id":{arrow.number},{binding}'
+        f'{{"ph":"{phase}","name":"flag","cat":"flag","id":{number},{binding}'
         f'"ts":{clock.text(ns)},"pid":{pid},"tid":{tid}}}'
     )
 
