@@ -46,6 +46,14 @@ def test_engine_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert [match[2] for match in found if match] == modes * 2
 
 
+def test_traffic_prints_the_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    assert re.search(
+        r"ideal memory, ratio \d+\.\d\d \(target: at most 2\)", output_of("traffic", capsys)
+    )
+    result = json.loads(output_of("traffic", capsys, "--json"))
+    assert result["ratio"] == pytest.approx(result["us"] / result["ideal_us"])
+
+
 def test_engine_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads(output_of("engine", capsys, "--rounds", "1", "--only", "rope", "--json"))
     rows: dict[str, dict[str, Any]] = {row["mode"]: row for row in result["rows"]}

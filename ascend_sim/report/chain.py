@@ -212,7 +212,9 @@ def _follow(table: NDArray[Any], blocks: list[_Blocks], count: int) -> int:
             if code == _SET:
                 accept[slot] = time
                 time = max(time, landed[slot])
-                end[row] = time + first  # a barrier of all pipes does not wait for the set's own cycle
+                end[row] = (
+                    time + first
+                )  # a barrier of all pipes does not wait for the set's own cycle
             elif code <= _MOVE:
                 if follows >= 0 and start[follows] > time:
                     time = start[follows]
