@@ -205,6 +205,8 @@ class FlagItems(Issuer):
 
         What is needed once is needed: then it is no finding (`Findings.drop_needed`).
         """
+        if step.site in self.session.needed:
+            return
         event, sets, waits = step.event, 0, 0
         assert event is not None
         for item in reversed(self._log[-_LOOK_BACK:]):

@@ -24,7 +24,7 @@ from ascend_sim.soft_flags import SoftFlags
 from ascend_sim.trace import CoreLog, Log, Step
 from ascend_sim.unit_flags import UnitMap
 from isa.tensor import Owner
-from isa.types import CoreKind, Space
+from isa.types import CoreKind, DType, Space
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +74,7 @@ class Session(Findings):
         self.agenda = self.agenda_type(shuffle)
         self.memory = GlobalMemory(chip, self.agenda)
         self.written_buffers: set[int] = set()
+        self.tensor_names: dict[tuple[CoreKind, str, DType], str] = {}  # the kernel's variables
         self.reserved: dict[str, int] = {}  # bytes that a TPipe has handed out at most, by memory
         self.spill: Callable[[CoreLog, int], None] | None = None  # takes items of a long run
         self.spill_above = sys.maxsize

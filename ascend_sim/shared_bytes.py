@@ -64,7 +64,14 @@ class Statics:
                 self._names[key] = self._name(access) if len(self._names) < MAX_NAMES else ""
 
     def _name(self, access: Access) -> str:
-        return self._program.variables(outermost=True).of(access)
+        """Return the variable, as the first core of a kind calls it: looking through all of them takes long."""
+        program = self._program
+        known = program.session.tensor_names
+        key = (program.core_kind, access.name, access.dtype)
+        name = known.get(key)
+        if name is None:
+            name = known[key] = program.variables(outermost=True).of(access)
+        return name
 
     def look_over(self, log: CoreLog) -> None:
         """Report what the core's last program reads again though another tensor has taken its place."""
