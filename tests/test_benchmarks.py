@@ -92,7 +92,23 @@ def test_memory(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["engine", "float16", "memory"])
+@pytest.mark.usefixtures("subprocesses_find_the_checkout")
+def test_sampled(capsys: pytest.CaptureFixture[str]) -> None:
+    attention, rope = json.loads(output_of("sampled", capsys, "--json"))
+    assert (attention["error"], attention["cycles"]) == (0, attention["full_cycles"])
+    assert "error" not in rope
+    assert rope["peak_mb"] > 10
+
+
+@pytest.mark.usefixtures("subprocesses_find_the_checkout")
+def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    result = json.loads(output_of("sweep", capsys, "--json"))
+    assert result["points"] == 4
+    assert result["alike"]
+    assert result["ratio"] > 0
+
+
+@pytest.mark.parametrize("name", ["engine", "float16", "memory", "sampled", "sweep"])
 @pytest.mark.usefixtures("subprocesses_find_the_checkout")
 def test_a_benchmark_is_a_program(name: str) -> None:
     program = str(ROOT / "benchmarks" / f"{name}.py")
