@@ -63,11 +63,11 @@ def find(name: str, beside: Path | None = None) -> Path:
     folder = beside.parent if beside else Path()
     if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name:
         path = folder / Path(name).expanduser()
-        if path.is_file():
+        if is_file(path):
             return path
         raise ConfigError(f"{_said_by(beside)}no chip file {path}")
     for candidate in _candidates(name, beside):
-        if candidate.is_file():
+        if is_file(candidate):
             return candidate
     chips = shipped_chips()
     hint = nearest(name.lower(), chips)
@@ -139,6 +139,14 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def is_file(path: Path) -> bool:
+    """Return whether a path names a file; one that no file system could hold does not."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the known word nearest to `word`, or nothing."""
     matches = difflib.get_close_matches(word, list(known), n=1)
@@ -201,7 +209,7 @@ def _keys_at(model: Any, at: KeyPath) -> list[str]:
 
 
 def _stamp(path: Path) -> Stamp:
-    if not path.is_file():
+    if not is_file(path):
         return (path, 0, 0)
     stat = path.stat()
     return (path, stat.st_mtime_ns, stat.st_size)

@@ -413,6 +413,10 @@ def _exit(work: Callable[[], int]) -> NoReturn:
     except AscendSimError as error:
         complain(str(error))
         code = 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        complain(f"{place}{error.strerror or error}")
+        code = 1
     raise typer.Exit(code)
 
 

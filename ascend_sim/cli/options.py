@@ -28,7 +28,10 @@ SetOption = Annotated[
         help="A tiling constant of the operator, or a file's constant in capitals; repeatable.",
     ),
 ]
-SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the data.")]
+SeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of the data."),
+]
 CoresOption = Annotated[
     int | None, typer.Option("--cores", metavar="N", min=1, help="Cores that the platform has.")
 ]

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from ascend_sim.chip_file import nearest
+from ascend_sim.chip_file import is_file, nearest
 from ascend_sim.cli.outcome import OtherRun, Outcome
 from ascend_sim.cli.request import Request
 from ascend_sim.config import load_chip
@@ -40,7 +40,7 @@ def run_program(request: Request) -> Outcome:
     """
     _refuse_operator_options(request)
     path = Path(request.target)
-    if not path.is_file():
+    if not is_file(path):
         raise ConfigError(f"no such file: {request.target}{_similar(path)}")
     code = _changed(path, request.sets)
     collector = _Collector(request.kernel)
@@ -89,7 +89,7 @@ def constants_of(target: str) -> dict[str, Any]:
 
 
 def _parse(path: Path) -> ast.Module:
-    if not path.is_file():
+    if not is_file(path):
         raise ConfigError(f"no such file: {path}{_similar(path)}")
     try:
         return ast.parse(path.read_bytes(), str(path))

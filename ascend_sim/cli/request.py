@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ascend_sim.chip_file import nearest
+from ascend_sim.chip_file import is_file, nearest
 from ascend_sim.errors import ConfigError
 from ascend_sim.l2 import STARTS
 
@@ -40,7 +40,7 @@ class Request:
     @property
     def is_file(self) -> bool:
         """Whether the target is a Python file rather than an operator's name."""
-        return self.target.endswith(".py") or Path(self.target).is_file()
+        return self.target.endswith(".py") or is_file(Path(self.target))
 
 
 def choose(option: str, value: str | None) -> str | None:

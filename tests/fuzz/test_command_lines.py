@@ -45,3 +45,20 @@ def test_ten_thousand(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert answers(1, 10_000, tmp_path, capsys) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [["chips", "a" * 300], ["report", "a" * 300], ["check", "kernel.py", "--seed", str(10**20)]],
+)
+def test_what_was_found(
+    line: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        app(line, prog_name="ascend-sim")
+    assert stop.value.code == 1 and capsys.readouterr().err.strip()

@@ -90,10 +90,11 @@ def figures(verdicts: Iterable[Verdict], wrong: list[str]) -> tuple[list[str], b
     asked = [one for one in verdicts if one.cure is not None]
     right = [one for one in asked if one.cure == "right"]
     counts = Counter(one.how for one in shown)
+    why = Counter(one.why for one in proved)
+    reasons = ", ".join(f"{count:,} as {reason}" for reason, count in why.items()) or "0 proved"
     lines = [
         f"{len(verdicts):,} mutants of {len({one.mutant.edit.file for one in verdicts})} files",
-        f"equivalent: {len(proved):,} as every pipe does the same in the same order, {len(listed):,} by argument "
-        f"({EQUIVALENT.name})",
+        f"equivalent: {reasons}, {len(listed):,} by argument ({EQUIVALENT.name})",
         f"detected: {_per_cent(len(shown), len(shown) + len(missed))} of the others: by a finding "
         f"{counts['finding']:,}, by Python {counts['error']:,}, by wrong numbers alone {counts['numbers']:,}",
         f"right first cause: {_per_cent(len(causes), len(findings))}",

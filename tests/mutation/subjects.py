@@ -135,7 +135,7 @@ def operators() -> Iterator[Subject]:
 
 LEFT_OUT = {
     "bank_ub": "adds of what nothing wrote, for the rate alone",
-    "bw_vs_size": "its stores send what nothing wrote (its loads are a subject)",
+    "bw_vs_size": "copies for the rate alone: nobody reads what they bring",
     "dcopy_l1": "loads one tile over the other and reads none",
     "dcopy_ub": "as dcopy_l1",
     "mskpp": "repeats one instruction, for the rate alone",
@@ -192,9 +192,6 @@ def measured() -> Iterator[Subject]:
     with family("bank_nd2nz", BANDS=(1, 2)) as module:
         kernel = partial(module.relayout, shape=(96, 128), tile=(32, 32), stride=33)
         yield subject("bank_nd2nz", kernel, data(96, 128), out(96, 128))
-    with family("bw_vs_size", TOTAL=4096) as module:
-        kernel = partial(module.copies, size=512, offset=0, load=True)
-        yield subject("bw_vs_size_load", kernel, np.ones(2 * 4608 + 512, np.int8))
     with family("irope") as module:
         kernel = partial(module.rotate, batches=16, all_heads=16, width=64)
         x, table = data(16, 16, 64, dtype=bf16), data(16, 64, dtype=bf16)
