@@ -282,7 +282,7 @@ class FlagItems(Issuer):
         if not managed:
             self._by_hand(step)
             self._raised[step.flag] = self._raised.get(step.flag, 0) - 1
-            if self.order is not None and not inserted:
+            if self.order is not None and not inserted and step.site not in self.session.needed:
                 self._spare_pair(step)
         self._put(step)
 
