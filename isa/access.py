@@ -89,7 +89,11 @@ class Access:
         row = size
         for count, stride in zip(self.shape[1:], self.strides[1:], strict=True):
             row += (count - 1) * stride
-        self.layered = self.shape[0] > 1 and self.strides[0] < row
+        self.layered = (
+            self.shape[0] > 1
+            and self.strides[0] < row
+            and not _apart(self.shape, self.strides, size)
+        )
 
     def moved(self, base: int) -> Access:
         """Return the same pattern from another base in the same memory."""
@@ -189,6 +193,17 @@ def _gapless(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> boo
     for stride, count in sorted(zip(strides, shape, strict=True)):
         if count > 1:
             if stride > run:
+                return False
+            run += stride * (count - 1)
+    return True
+
+
+def _apart(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
+    """Return whether elements of `size` bytes certainly share none, though rows may lie between each other's bytes."""
+    run = size
+    for stride, count in sorted(zip(strides, shape, strict=True)):
+        if count > 1:
+            if stride < run:
                 return False
             run += stride * (count - 1)
     return True
