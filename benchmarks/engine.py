@@ -39,6 +39,8 @@ MODES: dict[str, dict[str, str]] = {
 }
 REPLAY = "replay"
 """A mode of its own: what a timing-only launch issued, recorded before, replayed for its cycles."""
+CHECKS_RATIO = 2.0
+"""How many times the seconds without checks a launch takes with all of them, at most."""
 TARGETS = {"timing only": 8, "all checks": 16, REPLAY: 2.5}
 """Raw events an item may cost at most."""
 
@@ -156,7 +158,21 @@ def compare(works: list[Workload], rounds: int, events: int) -> dict[str, Any]:
                 raw.append(raw_event(events))
                 samples.setdefault((work.name, mode), []).append(measure(work, mode, raw[-1]))
     rows = [_row(name, mode, found) for (name, mode), found in samples.items()]
-    return {"raw_event_us": 1e6 * statistics.median(raw), "rounds": rounds, "rows": rows}
+    ratios = {work.name: _ratio(samples, work.name) for work in works}
+    return {
+        "raw_event_us": 1e6 * statistics.median(raw),
+        "rounds": rounds,
+        "rows": rows,
+        "checks_ratio": ratios,
+    }
+
+
+def _ratio(samples: dict[tuple[str, str], list[dict[str, float]]], name: str) -> float:
+    """Return what a launch with all checks takes, in times of one without, both measured in the same rounds."""
+    pairs = zip(samples[name, "all checks"], samples[name, "timing only"], strict=True)
+    return statistics.median(
+        checked["events_per_item"] / plain["events_per_item"] for checked, plain in pairs
+    )
 
 
 def _row(name: str, mode: str, found: list[dict[str, float]]) -> dict[str, Any]:
@@ -192,6 +208,8 @@ def print_table(result: dict[str, Any]) -> None:
             f"{row['instructions_per_second']:>9,.0f} {row['us_per_item']:>8.1f} "
             f"{row['events_per_item']:>11.1f} {target:>7}" + ("" if row["good"] else "  missed")
         )
+    ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in result["checks_ratio"].items())
+    print(f"with all checks, in times of a launch without: {ratios} (at most {CHECKS_RATIO})")
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -57,6 +57,10 @@ def test_traffic_prints_the_ratio(capsys: pytest.CaptureFixture[str]) -> None:
 def test_engine_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads(output_of("engine", capsys, "--rounds", "1", "--only", "rope", "--json"))
     rows: dict[str, dict[str, Any]] = {row["mode"]: row for row in result["rows"]}
+    assert (
+        list(result["checks_ratio"]) == ["rope_grad tiny"]
+        and result["checks_ratio"]["rope_grad tiny"] > 0
+    )
     assert {mode: row["target"] for mode, row in rows.items()} == {
         "timing only": 8, "all checks": 16, "checks, numbers": None, "replay": 2.5,
     }  # fmt: skip

@@ -20,7 +20,8 @@ WORDS = (
     "", " ", "-", "--", "-1", "0", "1", "2", "3", "255", "1e9", "99999999999999999999", "1.5", "nan", "inf", "true",
     "on", "off", "exact", "cold", "warm", "error", "collect", "toy", "toi", "ascend910b1", "ascend910b9", "x", "X=1",
     "BUFFER_NUM=2", "BUFFER_NUM=", "=", "N=1,2", "1,2", "1,,2", "a:b:c", "1:9:2", "2^1..2^3", "mte2", "sync,l2",
-    "total:+2%", "total:", "kernel.py", "kernel.py:3", "missing.py", "folder", "..", "/", "/dev/null", "add", "race-raw",
+    "total:+2%", "total:", "kernel.py", "kernel.py:3", "missing.py", "folder", "..", "/", "/dev/null", "add",
+    "race-raw",
     "rope_grad", "laser_attention_grad", "BNSD", "SBH", "none", "causal", "fp16", "bf16", "[bold]", "%s", "{0}", "\\",
     "é", "加", "a" * 300, "\u202e",
 )  # fmt: skip
