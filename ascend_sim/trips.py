@@ -107,7 +107,7 @@ class Sampler:
         self._seen: Counter[tuple[int, str]] = Counter()
         self._cores: dict[tuple[str, int, CoreKind], list[Stretch]] = {}  # a loop on each core
         self._last: dict[int, Item] = {}  # what each core issued last before its log was emptied
-        self._filled: set[tuple[str, int, int]] = set()
+        self._filled: set[tuple[int, int, int]] = set()
 
     def trips(self, program: Program, count: int, features: Features | None) -> Iterable[int]:
         """Return the trips that a core makes of a loop. Loops inside one that leaves some out make all of theirs."""
@@ -127,23 +127,23 @@ class Sampler:
         self._take(program)
         self._cores.setdefault((site, ordinal, core.kind), []).append(stretch)
         self._inside.add(program)
-        missed_before_gap = 0
-        before, missed = -1, self._l2.missed
+        before = -1
+        missed: list[int] = []  # at the beginning of each trip since the last gap
         try:
             for trip in self._chosen(stretch, program, first):
                 if trip != before + 1:
-                    rate = (self._l2.missed - missed) / len(stretch.trips)
-                    self._fill(stretch, int(rate * (trip - before - 1)))
-                    missed_before_gap = self._l2.missed
+                    self._fill(stretch, self._rate(missed) * (trip - before - 1))
+                    missed = []
                     if not stretch.gaps and core.kind is self._leading:
                         program.stand_still(partial(self._lead, stretch, len(stretch.trips) - 2))
+                missed.append(self._l2.missed)
                 stretch.trips.append(trip)
                 stretch.marks.append(self._last.get(core.index))
                 yield trip
                 before = trip
                 stretch.counts.append(self._take(program))
             stretch.marks.append(self._last.get(core.index))
-            self._look_back(stretch, self._l2.missed - missed_before_gap)
+            self._look_back(stretch, missed)
             if len(stretch.trips) < count:
                 self.stretches.append(stretch)
         finally:
@@ -161,27 +161,29 @@ class Sampler:
         stretch.scale = self._scales[count]
         yield from chosen(count, stretch.scale)[1:]
 
-    def _fill(self, stretch: Stretch, sectors: int) -> None:
+    def _rate(self, missed: list[int]) -> float:
+        """Return the sectors filled a trip, from the later half of what was missed until the trips since a gap."""
+        first = len(missed) // 2
+        return (self._l2.missed - missed[first]) / (len(missed) - first)
+
+    def _fill(self, stretch: Stretch, sectors: float) -> None:
         """Let L2 be as full as the trips that are left out would have made it; the first core to get there does."""
-        gap = (stretch.site, stretch.ordinal, len(stretch.trips))
+        gap = (stretch.phase, stretch.ordinal, len(stretch.trips))
         if gap in self._filled:
             return
         self._filled.add(gap)
-        self._l2.fill_up(sectors)
+        self._l2.fill_up(int(sectors))
 
-    def _look_back(self, stretch: Stretch, missed: int) -> None:
-        """Let L2 hold what the trips that were left out last would have left there, once a phase.
-
-        `missed` are the sectors filled since the last gap.
-        """
+    def _look_back(self, stretch: Stretch, missed: list[int]) -> None:
+        """Let L2 hold what the trips that were left out last would have left there, once a phase."""
         if stretch.phase in self._looked_back or not stretch.gaps:
             return
         self._looked_back.add(stretch.phase)
         gap = stretch.gaps[-1]
         left_out = stretch.trips[gap + 1] - stretch.trips[gap] - 1
-        filled = missed / (len(stretch.trips) - gap - 1) * left_out
-        room = self._l2.capacity - missed
+        room = self._l2.capacity - (self._l2.missed - missed[0])
         if room > 0:
+            filled = self._rate(missed) * left_out
             self._l2.hold_between(self._buffers, min(1.0, room / max(filled, 1)))
 
     def _lead(self, stretch: Stretch, late: int, _: Core) -> int:
