@@ -1,7 +1,7 @@
 """Write the parts of the documents that follow from the source: every finding code, every name of the language.
 
-They stand between `<!-- begin NAME -->` and `<!-- end NAME -->` in docs/checks.md and docs/language.md. A test
-asserts that they are up to date.
+They stand between `<!-- begin NAME -->` and `<!-- end NAME -->` in the documents of `PARTS`. A test asserts that they
+are up to date. The accuracy card is made from `benchmarks/measured/results.json`, which `make accuracy` makes anew.
 
     python docs/generate.py
 """
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ascend_sim import asc
+from ascend_sim.accuracy.card import card, load_result
+from ascend_sim.accuracy.families import folder
 from ascend_sim.codes import finding_codes
 from ascend_sim.errors import EXIT_CODE, KINDS
 from ascend_sim.instructions.table import instruction_rows, language_rows
@@ -187,9 +189,18 @@ def _code(names: str) -> str:
     return ", ".join(f"`{name}`" for name in names.split(", ")) if names else ""
 
 
+# ---- measured against simulated time ---------------------------------------------------------
+
+
+def accuracy_card() -> str:
+    """Return the accuracy card of the last campaign (`make accuracy`)."""
+    return card(load_result(folder() / "results.json"))
+
+
 # ---- documents ------------------------------------------------------------------------------
 
 PARTS = {
+    "accuracy.md": {"card": accuracy_card},
     "checks.md": {"codes": code_table},
     "instructions.md": {"instructions": instruction_table, "language": language_table},
     "language.md": {"additions": additions, "names": name_tables},

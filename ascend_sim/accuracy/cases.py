@@ -60,31 +60,46 @@ class Record(BaseModel):
         return [name.strip() for name in found[1].split(",")] if found else []
 
     @property
+    def table(self) -> list[list[Any]] | None:
+        """The rows of a sweep that is measured as one: a list of lists, in `measured`."""
+        for value in self.measured.values():
+            if isinstance(value, list) and value and isinstance(value[0], list):
+                return value
+        return None
+
+    @property
     def figures(self) -> dict[str, Any]:
-        """The measured figures, with the time column of a table of `rows` as `task_us`."""
-        rows, columns = self.measured.get("rows"), self.columns
-        if not (isinstance(rows, list) and rows and isinstance(rows[0], list) and columns):
-            return self.measured
-        at = columns.index("us")
-        return {"task_us": [row[at] if at < len(row) else None for row in rows]} | self.measured
+        """The measured figures; the time of a sweep that is a table, or that is called `us`, as `task_us`.
+
+        In a table whose columns the shape does not name the time stands second.
+        """
+        times: Any = None
+        if self.table is not None:
+            at = self.columns.index("us") if self.columns else 1
+            times = [row[at] if at < len(row) else None for row in self.table]
+        else:
+            times = next((self.measured[key] for key in _TIME if key in self.measured), None)
+        return self.measured if times is None else {"task_us": times} | self.measured
 
     def points(self, *names: str) -> list[Any] | None:
-        """Return a sweep's points: the first list that the record gives under one of the names, or the rows of a table.
+        """Return a sweep's points: the rows of a table, or the first list that the record has under one of the names.
 
         Rows come without what stands behind the parameters in the shape's list of columns (`us` and on).
         """
+        if self.table is not None:
+            end = self.columns.index("us") if self.columns else None
+            return [row[:end] for row in self.table]
         own = self.shape if isinstance(self.shape, dict) else {}
         for place in (self.measured, self.params, own):
             lower = {str(key).lower(): value for key, value in place.items()}
             for name in (*names, "rows"):
                 value = lower.get(name.lower())
                 if isinstance(value, list) and value:
-                    columns = self.columns
-                    end = columns.index("us") if columns else None
-                    return [row[:end] if isinstance(row, list) else row for row in value]
+                    return value
         return None
 
 
+_TIME = ("us", "mean_us", "time_us")
 _TABLE = re.compile(r"\[([^\[\]]*\bus\b[^\[\]]*)\]")
 
 

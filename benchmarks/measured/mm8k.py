@@ -9,10 +9,9 @@ from ascend_sim.accuracy import Record
 from ._matmul import run_part
 from ._tiles import Plan, grid
 
-# With the norm template and no depth given L1 holds one base block of each operand: in all four of its records MTE1
-# and MTE2 add up to the whole time. Its default is the unit flag, that of MDL is not.
-STEP = {"norm": (1, 1), "MDL": (2, 2)}
-"""Base blocks in a packet where the record does not say: a depth of 4 is two packets of two."""
+# The norm template keeps one base block of each operand in L1: in all four of its records MTE1 and MTE2 add up to the
+# whole time. The large-packet template has two packets of half the depth; a depth that is not given is two base blocks.
+# The norm template's default is the unit flag, that of the other is not.
 TILES = {1: 4, 24: 6}
 """Base blocks of C of each core that are simulated, by cores; the rest is in proportion."""
 
@@ -20,15 +19,14 @@ TILES = {1: 4, 24: 6}
 def simulate(record: Record) -> dict:
     params = record.params
     size = record.shape["M"], record.shape["N"], record.shape["K"]
-    step = STEP[params["template"]]
-    if "stepKa" in params:
-        step = params["stepKa"], params["depthB1"] // 2
     norm = params["template"] == "norm"
+    packets = 1 if norm else 2
+    steps = tuple(params.get(name, packets) // packets for name in ("depthA1", "depthB1"))
     plan = Plan(
         size,
         tuple(params["base_mnk"]),
-        step,
-        slots=(1, 1) if norm else (2, 2),
+        steps,
+        (packets, packets),
         unit_flag=norm or bool(params.get("unit_flag")),
     )
     parts = 2 if "l2_split" in params else 1

@@ -11,7 +11,7 @@ from ._tiles import Plan, cyclic
 
 SWIZZLE = 4
 """Rows of blocks that are walked together, column by column; the number is not stated."""
-STEPS_SIMULATED = 256
+STEPS_SIMULATED = 128
 """Steps of K, over all blocks of a core, that are simulated; the rest is in proportion."""
 
 

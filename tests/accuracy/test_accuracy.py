@@ -15,7 +15,7 @@ from ascend_sim.accuracy.families import folder, list_families, load_family
 from ascend_sim.accuracy.measure import TIMES, times
 from ascend_sim.accuracy.notes import load_notes
 from ascend_sim.accuracy.score import ln_ratio, pair_row, record_row, shift, summary
-from ascend_sim.config import list_chips
+from ascend_sim.config import list_chips, load_chip
 from ascend_sim.errors import ConfigError
 
 CASES = load_cases(folder() / "cases.yaml")
@@ -75,6 +75,15 @@ def test_a_table_of_rows_is_a_sweep_over_its_rows():
         "task_us": [0.0, pytest.approx(math.log(2))]
     }
     assert record.points("tokens") == [[1, 2], [3, 4]]
+    plain = {
+        "id": "f.b",
+        "family": "f",
+        "shape": "[R,7168]",
+        "measured": {"table": [[1, 2.0], [8, 4.0]]},
+    }
+    assert Record.model_validate(plain).figures["task_us"] == [2.0, 4.0]
+    named = {"id": "f.b", "family": "f", "measured": {"R": [1, 8], "us": [2.0, 4.0]}}
+    assert Record.model_validate(named).figures["task_us"] == [2.0, 4.0]
 
 
 def test_points_of_a_sweep_are_found_under_their_name_wherever_it_stands():
@@ -210,3 +219,12 @@ def test_pipes_of_a_mix_kernel_are_those_of_the_core_type_that_profilers_count()
     assert [alone[name] for name in ("aic_us", "mac_us", "mte1_us", "fix_us")] == [None] * 4
     cube = times(sim.launch(kernel, x, kernel_type="AIC_ONLY"))
     assert [cube[name] for name in ("aiv_us", "vec_us", "mte3_us")] == [None] * 3
+
+
+def test_the_kept_campaign_is_about_these_records_and_chips():
+    """The card is stale where this fails: `make accuracy` makes it anew."""
+    result = load_result(folder() / "results.json")
+    assert [row["id"] for row in result["records"]] == [record.id for record in CASES.records]
+    assert {row["id"] for row in result["pairs"]} == {pair.id for pair in CASES.pairs}
+    assert result["chips"] == {name: load_chip(name).revision for name in result["chips"]}
+    assert not [row["id"] for row in result["records"] if "error" in row]
