@@ -47,8 +47,8 @@ def test_every_import_is_a_declared_dependency(project: dict[str, Any]) -> None:
     declared = {_distribution(r) for r in project["project"]["dependencies"]}
     declared |= {_distribution(r) for r in project["project"]["optional-dependencies"]["tune"]}
     distribution = {"yaml": "pyyaml"}
-    # Taken where they happen to be installed: torch tensors as arguments, pyasc for `export`.
-    optional = {"torch", "asc", "IPython"}
+    # Taken where they happen to be installed: torch tensors as arguments, pyasc for `export`; pytest loads its fixture.
+    optional = {"torch", "asc", "IPython", "pytest"}
     missing = {distribution.get(n, n).lower() for n in _top_level_imports() - optional} - declared
     assert missing == set()
 
