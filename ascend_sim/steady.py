@@ -22,6 +22,8 @@ OVERLAP = 3
 """Trips that run at a time, at most: what passes between two marks is some of each, and each has its own slopes."""
 LOOKED_AT = 400
 """Trips of a gap whose features are asked for; the others are like them."""
+AT_LEAST = 0.03
+"""Error of what was left out at least: as much as comparisons with full runs have shown (docs/tuning.md)."""
 CERTAIN = 3.0
 """Standard errors from which on a core's own pace is not chance."""
 
@@ -96,7 +98,8 @@ class _Fit:
             number = end - first
             trips += number
             total += number * one
-            error += number * (abs(after[0] - before[0]) / 2 + 2 * self._noise)
+            spread = abs(after[0] - before[0]) / 2 + 2 * self._noise
+            error += number * max(spread, AT_LEAST * abs(one[0]))
         counts: Counts = Counter(
             {name: round(value) for name, value in zip(self._columns, total[1:], strict=True)}
         )
