@@ -73,7 +73,7 @@ def test_check_of_an_operator(command) -> None:
         (("rope_grad", "--hidden", "100"), "must be a multiple of 128"),
         (("rope_grad", "--numerics", "of"), "--numerics is 'of'; did you mean 'off'?"),
         (("rope_grad", "--checks", "all"), "(allowed: error, collect, off)"),
-        (("rope_grad", "--l2", "hot"), "(allowed: cold, warm)"),
+        (("rope_grad", "--l2", "hot"), "(allowed: cold, warm, dirty)"),
         (("rope_grad", "--auto-sync", "yes"), "(allowed: on, off)"),
         (("rope_grad", "--cores", "0"), "--cores"),
         (("rope_grad", "--seed", "x"), "--seed"),

@@ -40,8 +40,13 @@ def scalar(result: Run) -> list[tuple[str, int]]:
 
 
 def tile(start: int) -> dict[str, list[tuple[int, int]]]:
-    """Start and end of every instruction of a tile whose first load starts at a cycle; 32 cycles of bytes a load."""
-    loads = [(start + 10 * i, start + 200 + 32 * (i + 1)) for i in range(4)]
+    """Start and end of every instruction of a tile whose first load starts at a cycle; 32 cycles of bytes a load.
+
+    The second load starts ten cycles later and waits at the port. Each other one starts when the one before it has
+    begun to pass there.
+    """
+    begins = [start, start + 10, start + 32, start + 64]
+    loads = [(begin, start + 200 + 32 * (i + 1)) for i, begin in enumerate(begins)]
     copy = loads[-1][1] + 11
     vector = [(copy, copy + 28), (copy + 28, copy + 56)]
     for _ in range(3):
@@ -86,7 +91,7 @@ def test_two_tiles_with_two_buffers() -> None:
     """The second tile's loads follow at once: their bytes queue behind the first one's. The rest is in order."""
     result = run([16], buffers=2)
     loads = measured(result)["MTE2"]
-    assert [start for start, _ in loads[:5]] == [531, 541, 551, 561, *[loads[4][0]]]
+    assert [start for start, _ in loads[:5]] == [531, 541, 563, 595, *[loads[4][0]]]
     assert [end for _, end in loads] == [531 + 200 + 32 * (i + 1) for i in range(8)]
     first = tile(531)
     assert measured(result)["V"][:5] == first["V"]
