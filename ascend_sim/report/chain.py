@@ -44,8 +44,12 @@ def longest_chain(ledger: Ledger, chip: Chip) -> int:
     counts = [len(entry.columns) for entry in ledger]
     bases = np.cumsum([0, *counts])
     blocks = [_Blocks(entry, chip) for entry in ledger]
-    table = np.concatenate([_links(ledger, number, chip, bases) for number in range(len(ledger))])
-    last = _follow(table, blocks, int(bases[-1]))
+    table, filled = np.empty(int(bases[-1]), _LINK), 0  # one core after the other: a run has items by the million
+    for number in range(len(ledger)):
+        rows = _links(ledger, number, chip, bases)
+        table[filled : filled + len(rows)] = rows
+        filled += len(rows)
+    last = _follow(table[:filled], blocks, int(bases[-1]), log.cycles)
     return last + log.cycles - max(core.end for core in log.cores)
 
 
@@ -171,7 +175,7 @@ def _partners(table: NDArray[Any], ledger: Ledger, number: int, chip: Chip, base
 
 def _in_order(table: NDArray[Any]) -> Iterator[tuple[int, ...]]:
     """Yield the records by the cycle in which they began, those of one cycle in program order."""
-    order = np.lexsort((table["row"], table["start"])).astype(np.int32)
+    order = np.argsort(table["start"], kind="stable").astype(np.int32)  # the table's rows are in program order
     fields = [
         "row",
         "code",
@@ -189,12 +193,13 @@ def _in_order(table: NDArray[Any]) -> Iterator[tuple[int, ...]]:
         yield from zip(*(rows[name].tolist() for name in fields), strict=True)
 
 
-def _follow(table: NDArray[Any], blocks: list[_Blocks], count: int) -> int:
+def _follow(table: NDArray[Any], blocks: list[_Blocks], count: int, cycles: int) -> int:
     """Return the latest end, launch included.
 
     One loop over everything with plain numbers: a run has items by the million.
     """
-    done, end, start = (array("q", bytes(8 * count)) for _ in range(3))
+    letter = "i" if cycles < 1 << 31 else "q"
+    done, end, start = (array(letter, [0]) * count for _ in range(3))
     pipes, cores = len(Pipe), range(len(blocks))
     accept, port, landed = ([0] * (pipes * len(blocks)) for _ in range(3))
     latest, begin, current = [0 for _ in cores], [0 for _ in cores], [-1 for _ in cores]
