@@ -284,11 +284,14 @@ class MovePipe(PipeQueue):
     What does not touch GM (L0C to L1, constant fills) has a price of its own.
     """
 
-    __slots__ = ("interval", "port")
+    __slots__ = ("asking", "interval", "port")
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
+        self.asking = (
+            0  # transfers that have started, and whose request the memory system does not have yet
+        )
         port.begun, port.done = self.begun, self.done
         self.interval = whole(core.chip.gm.move_issue)
 
@@ -303,7 +306,11 @@ class MovePipe(PipeQueue):
             self._move_locally(item, start, route)
             return
         self.flying.append(item)
-        self.blocked = item
+        port = self.port
+        if port.write or port.current is not None or self.asking:
+            self.blocked = item
+        # Else the port is still idle when the request comes, and a load's bytes begin to pass at once.
+        self.asking += 1
         self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
 
     def _route(self, call: Call) -> Route:
@@ -338,6 +345,8 @@ class MovePipe(PipeQueue):
         route = item.step.price
         base = item.call.base
         access = route.access
+        held = self.blocked is item
+        self.asking -= 1
         core.memory.request(
             self.port,
             item,
@@ -346,12 +355,12 @@ class MovePipe(PipeQueue):
             bypass=route.bypass,
             limit=route.limit,
         )
-        if self.blocked is None:
+        if held and self.blocked is None:
             core.pump()
 
     def begun(self, item: Item) -> None:
         """Take the begin of a transfer's bytes: the pipe may take another load."""
-        if not self.port.write:
+        if self.blocked is item and not self.port.write:
             now = self.core.agenda.now
             if now > item.accept:
                 self.accept = item.accept = now

@@ -44,7 +44,10 @@ def longest_chain(ledger: Ledger, chip: Chip) -> int:
     counts = [len(entry.columns) for entry in ledger]
     bases = np.cumsum([0, *counts])
     blocks = [_Blocks(entry, chip) for entry in ledger]
-    table, filled = np.empty(int(bases[-1]), _LINK), 0  # one core after the other: a run has items by the million
+    table, filled = (
+        np.empty(int(bases[-1]), _LINK),
+        0,
+    )  # one core after the other: a run has items by the million
     for number in range(len(ledger)):
         rows = _links(ledger, number, chip, bases)
         table[filled : filled + len(rows)] = rows
@@ -175,7 +178,9 @@ def _partners(table: NDArray[Any], ledger: Ledger, number: int, chip: Chip, base
 
 def _in_order(table: NDArray[Any]) -> Iterator[tuple[int, ...]]:
     """Yield the records by the cycle in which they began, those of one cycle in program order."""
-    order = np.argsort(table["start"], kind="stable").astype(np.int32)  # the table's rows are in program order
+    order = np.argsort(table["start"], kind="stable").astype(
+        np.int32
+    )  # the table's rows are in program order
     fields = [
         "row",
         "code",

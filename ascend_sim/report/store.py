@@ -116,6 +116,9 @@ def _meta(ledger: Ledger, about: Mapping[str, Any]) -> dict[str, Any]:
 def _write_calls(calls: Sequence[Any], writer: EventsWriter) -> None:
     """Write the operands of all bound instructions, and their texts in groups."""
     writer.array("calls/directions", directions(calls))
+    if isinstance(calls, StoredCalls):  # as they were read
+        calls.write_again(writer)
+        return
     tensors = Numbers()
     rows: list[tuple[int, int, int, int, int, int]] = []
     pieces: list[NDArray[Any]] = []
@@ -368,7 +371,7 @@ class StoredCalls(Sequence[StoredCall]):
         self.directions = file.array("calls/directions")
         self._known: dict[int, StoredCall] = {}
         self._texts = lru_cache(64)(self._read_texts)
-        self.operands: Callable[[], tuple[NDArray[Any], list[str]]] = lru_cache(1)(self._operands)
+        self._operands = lru_cache(1)(self._read_operands)
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -390,8 +393,18 @@ class StoredCalls(Sequence[StoredCall]):
     def _read_texts(self, group: int) -> list[str]:
         return self._file.read(f"calls/texts{group}.txt").split("\n")
 
-    def _operands(self) -> tuple[NDArray[Any], list[str]]:
-        return self._file.array("calls/operands"), json.loads(self._file.read("calls/tensors.json"))
+    def _read_operands(self) -> tuple[NDArray[Any], list[str], NDArray[np.int64]]:
+        """Return the operands of all instructions, the tensors' names, and where each instruction's operands begin."""
+        rows = self._file.array("calls/operands")
+        first = np.searchsorted(np.ascontiguousarray(rows["call"]), np.arange(len(self) + 1))
+        return rows, json.loads(self._file.read("calls/tensors.json")), first
+
+    def write_again(self, writer: EventsWriter) -> None:
+        """Write operands and texts as they stand in the log."""
+        for group in range(-(-len(self) // TEXTS)):
+            writer.text(f"calls/texts{group}.txt", self._file.read(f"calls/texts{group}.txt"))
+        writer.array("calls/operands", self._file.array("calls/operands"))
+        writer.text("calls/tensors.json", self._file.read("calls/tensors.json"))
 
     def text(self, number: int) -> str:
         """Return the operands of an instruction in words."""
@@ -399,10 +412,11 @@ class StoredCalls(Sequence[StoredCall]):
 
     def accesses(self, number: int, *, write: bool) -> list[StoredAccess]:
         """Return what an instruction reads or writes."""
-        rows, tensors = self.operands()
-        low, high = np.searchsorted(rows["call"], [number, number + 1])
+        rows, tensors, begins = self._operands()
         return [
             StoredAccess(Space(space), first, last, tensors[name])
-            for _, first, last, name, space, writes in rows[low:high].tolist()
+            for _, first, last, name, space, writes in rows[
+                begins[number] : begins[number + 1]
+            ].tolist()
             if bool(writes) is write
         ]
