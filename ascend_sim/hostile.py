@@ -10,6 +10,7 @@ import random
 from collections.abc import Container
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from ascend_sim.core import Core
@@ -42,10 +43,10 @@ class Timing:
         """Return the cycles by which a place is late: 0 for most, else from a few to more than a tile takes."""
         if self.only is not None and place not in self.only:
             return 0
-        chance = random.Random(
-            repr((self.seed, place[2:]))
-        ).random()  # one unit may be late at all its places
-        draw = random.Random(repr((self.seed, place)))
+        file, line, *unit = place
+        chance = random.Random(repr((self.seed, *unit))).random()  # at all places of one unit
+        # Without the folder, so that a seed means the same wherever the sources are.
+        draw = random.Random(repr((self.seed, PurePath(file).name, line, *unit)))
         if draw.random() > chance:
             return 0
         return min(int(SHORTEST * (LATEST / SHORTEST) ** draw.random()), self.limit)

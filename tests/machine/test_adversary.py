@@ -84,6 +84,16 @@ def test_the_smallest_timing_that_breaks() -> None:
     assert adversary.verdict().endswith("1 launch depends on timing")
 
 
+def test_a_seed_means_the_same_in_every_folder() -> None:
+    for seed in range(40):
+        here, there = (
+            Timing(seed).delay((f"{folder}/kernel.py", 7, "MTE2", "start"))
+            for folder in ("/home/a/work", "/tmp/b")
+        )
+        assert here == there
+    assert len({Timing(seed).delay(("kernel.py", 7, "MTE2", "start")) for seed in range(40)}) > 5
+
+
 def _around(rehearsal: Rehearsal) -> list[bool]:
     """Return whether the store's delay that was found changes the result, and one that is a cycle shorter."""
     found = rehearsal.run.findings[-1]
