@@ -194,7 +194,7 @@ def _number(value: Any) -> str:
     return f"{float(value):.8g}"
 
 
-class _Watched(ComputePipe):
+class _Watching(ComputePipe):
     """Shows results to the watch."""
 
     __slots__ = ()
@@ -209,19 +209,10 @@ class _Watched(ComputePipe):
         _show(self.core, item, result)
 
 
-class _WatchedMatrix(MatrixPipe):
-    """Shows results to the watch."""
+class _WatchedMatrix(_Watching, MatrixPipe):
+    """The same for M."""
 
     __slots__ = ()
-
-    def _read(self, item: Item) -> None:
-        _remember(self.core, item)
-        super()._read(item)
-
-    def _write(self, item: Item) -> None:
-        result = self.results[item]
-        super()._write(item)
-        _show(self.core, item, result)
 
 
 def _remember(core: Any, item: Item) -> None:
@@ -236,7 +227,7 @@ def _show(core: Any, item: Item, result: Any) -> None:
 class _WatchedCore(Core):
     """A core whose results are looked at."""
 
-    compute_pipe = _Watched
+    compute_pipe = _Watching
     matrix_pipe = _WatchedMatrix
     seen: dict[Item, list[Array]]
     watch: Watch

@@ -148,15 +148,7 @@ class Findings(CallSites):
             if access.low >= 0
             else None,
         )
-        other = self.sites[earlier.site]
-        finding.related.append(
-            {
-                "file": other.file,
-                "line": other.line,
-                "pipe": earlier.pipe.name,
-                "instruction": earlier.name,
-            }
-        )
+        finding.related.append(self._related(earlier))
         self._record(key, finding)
 
     def conflict(self, conflict: Conflict) -> None:
@@ -164,7 +156,7 @@ class Findings(CallSites):
         what, first, second = conflict
         earlier, later = first.item, second.item
         race = what in ("RAW", "WAR", "WAW")
-        place, other = self.sites[later.site], self.sites[earlier.site]
+        place = self.sites[later.site]
         pair = (earlier.site, later.site)
         if what == "line" and self._told.get(pair):
             return  # the same two accesses have a nearer fault
@@ -196,15 +188,18 @@ class Findings(CallSites):
             second.access.name,
             conflict.bytes(),
         )
-        finding.related.append(
-            {
-                "file": other.file,
-                "line": other.line,
-                "pipe": earlier.pipe.name,
-                "instruction": earlier.name,
-            }
-        )
+        finding.related.append(self._related(earlier))
         self._record(key, finding)
+
+    def _related(self, earlier: Item) -> dict[str, Any]:
+        """Return the other one of two accesses, as a finding names it."""
+        place = self.sites[earlier.site]
+        return {
+            "file": place.file,
+            "line": place.line,
+            "pipe": earlier.pipe.name,
+            "instruction": earlier.name,
+        }
 
     def _part(self, conflict: Conflict) -> str:
         """Return which rows or columns of an argument two accesses share, as " (row 3)"; "" where nobody knows."""

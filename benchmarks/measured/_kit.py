@@ -65,6 +65,18 @@ def then_barrier(instruction: Any, *operands: Any) -> None:
     asc.pipe_barrier(asc.PipeID.PIPE_V)
 
 
+def gelu_chain(x: Any, room: Any, result: Any, count: int) -> None:
+    """Compute x / (1 + exp(-1.596 (x + 0.0447 x³))), a barrier behind each step; `room` may be `result`."""
+    then_barrier(asc.mul, room, x, x, count)
+    then_barrier(asc.mul, room, room, x, count)
+    then_barrier(asc.muls, room, room, 0.044715, count)
+    then_barrier(asc.add, room, room, x, count)
+    then_barrier(asc.muls, room, room, -1.5957691, count)
+    then_barrier(asc.exp, room, room, count)
+    then_barrier(asc.adds, room, room, 1.0, count)
+    then_barrier(asc.div, result, x, room, count)
+
+
 def load_rows(tile: Any, source: Any, rows: int, columns: int, pitch: int) -> None:
     """Copy rows of a matrix from GM into UB, each on a 32-byte border."""
     size = tile.dtype.sizeof()

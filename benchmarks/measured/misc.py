@@ -13,6 +13,7 @@ from ascend_sim.accuracy import Record, sweep, time_launch, times, total
 from ._kit import (
     EVENTS,
     Buffers,
+    gelu_chain,
     hand_over,
     load_rows,
     pieces,
@@ -188,16 +189,9 @@ def add_four(record: Record) -> dict:
     return sweep(rows) | {"steady_b1_us": steady}
 
 
-def gelu_chain(loaded, result, room, count: int) -> None:
+def gelu_tile(loaded, result, room, count: int) -> None:
     (x,), (other,) = loaded, room
-    then_barrier(asc.mul, other, x, x, count)
-    then_barrier(asc.mul, other, other, x, count)
-    then_barrier(asc.muls, other, other, 0.044715, count)
-    then_barrier(asc.add, other, other, x, count)
-    then_barrier(asc.muls, other, other, -1.5957691, count)
-    then_barrier(asc.exp, other, other, count)
-    then_barrier(asc.adds, other, other, 1.0, count)
-    then_barrier(asc.div, result, x, other, count)
+    gelu_chain(x, other, result, count)
 
 
 def gelu(record: Record) -> dict:
@@ -205,7 +199,7 @@ def gelu(record: Record) -> dict:
     few = min(elements, 16 * PART)
     types, room = [np.float32, np.float32], [asc.float32]
     tile = tile_for(types, room, few, record.cores)
-    run = run_walk(record, few, types, gelu_chain, cores=record.cores, tile=tile, room=room)
+    run = run_walk(record, few, types, gelu_tile, cores=record.cores, tile=tile, room=room)
     return scaled(run, elements, few)
 
 

@@ -14,12 +14,12 @@ from ._kit import (
     EVENTS,
     PAIR,
     Buffers,
+    gelu_chain,
     hand_over,
     load_rows,
     pieces,
     scale,
     store_rows,
-    then_barrier,
     window,
 )
 from ._matmul import Alone, multiply, run_part
@@ -58,14 +58,7 @@ class Gelu:
         asc.wait_flag(EVENTS.MTE3_MTE2, index)
         load_rows(x, self.source[place:], rows, columns, self.pitch)
         hand_over(EVENTS.MTE2_V, index)
-        then_barrier(asc.mul, cube, x, x, n)
-        then_barrier(asc.mul, cube, cube, x, n)
-        then_barrier(asc.muls, cube, cube, 0.044715, n)
-        then_barrier(asc.add, cube, cube, x, n)
-        then_barrier(asc.muls, cube, cube, -1.5957691, n)
-        then_barrier(asc.exp, cube, cube, n)
-        then_barrier(asc.adds, cube, cube, 1.0, n)
-        then_barrier(asc.div, out, x, cube, n)
+        gelu_chain(x, cube, out, n)
         hand_over(EVENTS.V_MTE3, index)
         store_rows(self.target[place:], out, rows, columns, self.pitch)
         asc.set_flag(EVENTS.MTE3_MTE2, index)
