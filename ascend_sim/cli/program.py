@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import enum
 import importlib
@@ -11,12 +12,15 @@ import runpy
 import sys
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+import simpy
+
+import isa
 from ascend_sim.chip_file import is_file, nearest
 from ascend_sim.cli.outcome import OtherRun, Outcome
 from ascend_sim.cli.request import Request
@@ -301,6 +305,9 @@ def describe(error: BaseException) -> str:
     ]
     if isinstance(error, AscendSimError):
         placed = isinstance(error, KernelError) and error.finding.file
+        # Where in an operator's checks it was refused is no news to its user.
+        others = (Path(isa.__file__).parent.parent / "ops", Path(contextlib.__file__).parent)
+        frames = [frame for frame in frames if not _lies_in(frame.filename, others)]
         return (
             f"{error}\n  at {frames[-1].filename}:{frames[-1].lineno}"
             if frames and not placed
@@ -325,17 +332,20 @@ def _of_the_user(file: str) -> bool:
     """Return whether a frame's file is neither the simulator's nor what runs the program."""
     if file.startswith("<"):
         return False
-    import simpy
-
-    import isa
-
     packages = [
         Path(__file__).parent.parent,
         Path(isa.__file__).parent,
         Path(simpy.__file__).parent,
     ]
-    path = Path(file).resolve()
     launchers = (Path(runpy.__file__).resolve(), Path(enum.__file__).resolve())
-    return path not in launchers and not any(
-        path.is_relative_to(package.resolve()) for package in packages
+    return Path(file).resolve() not in launchers and not _lies_in(file, packages)
+
+
+def _lies_in(file: str, folders: Iterable[Path]) -> bool:
+    """Return whether a file is in one of some folders, packages installed below them apart."""
+    path = Path(file).resolve()
+    return any(
+        path.is_relative_to(folder.resolve())
+        and "site-packages" not in path.relative_to(folder.resolve()).parts
+        for folder in folders
     )

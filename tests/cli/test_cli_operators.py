@@ -70,7 +70,7 @@ def test_check_of_an_operator(command) -> None:
         (("rope_grad", "--chp=toy"), "no such option: --chp; did you mean --chip?"),
         (("rope_grad", "--hidden"), "option --hidden needs a value"),
         (("rope_grad", "--hidden", "x"), "--hidden is 'x'; it must be an integer above 0"),
-        (("rope_grad", "--hidden", "100"), "must be a multiple of 128"),
+        (("rope_grad", "--hidden", "100"), "has hidden size 100; it must be a multiple of 128"),
         (("rope_grad", "--numerics", "of"), "--numerics is 'of'; did you mean 'off'?"),
         (("rope_grad", "--checks", "all"), "(allowed: error, collect, off)"),
         (("rope_grad", "--l2", "hot"), "(allowed: cold, warm, dirty)"),
@@ -90,9 +90,24 @@ def test_usage_errors_exit_1_with_one_message_and_nothing_else(command, words, m
     assert message in result.err
     assert result.out == ""
     assert "Traceback" not in result.err
+    assert "\n  at " not in result.err  # no line of the simulator's
     assert not Path("runs").exists()
 
 
 def test_a_file_that_is_not_there_suggests_the_one_beside_it(command, tmp_path: Path) -> None:
     (tmp_path / "kernels.py").touch()
     assert "did you mean 'kernels.py'?" in command("run", "kernel.py").err
+
+
+def test_an_operation_that_refuses_in_a_program_names_the_programs_line(
+    command, tmp_path: Path
+) -> None:
+    program = tmp_path / "host.py"
+    program.write_text(
+        "import numpy as np\n\nfrom ops import create_operation\n\n"
+        'operation = create_operation("RopeGradOperation", {"qSeqLen": [8]})\n'
+        "operation.infer_shape([np.zeros((8, 200), np.float16)] * 4)\n"
+    )
+    result = command("run", str(program))
+    assert result.code == 1
+    assert result.err.rstrip().endswith(f"must be a multiple of 128\n  at {program}:6")
