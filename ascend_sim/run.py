@@ -135,6 +135,10 @@ class Run:
 
     def critical_path(self) -> CriticalPath:
         """Return the chain of instructions and waits that makes the run as long as it is."""
+        return self._critical_path
+
+    @cached_property
+    def _critical_path(self) -> CriticalPath:
         from ascend_sim.report.critical_path import (  # noqa: PLC0415  reports are made on demand
             critical_path,
         )

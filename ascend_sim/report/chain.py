@@ -41,15 +41,14 @@ def longest_chain(ledger: Ledger, chip: Chip) -> int:
     log = ledger.log
     if not log.cores:
         return 0
-    counts = [len(entry.columns) for entry in ledger]
-    bases = np.cumsum([0, *counts])
-    blocks = [_Blocks(entry, chip) for entry in ledger]
-    table, filled = (
-        np.empty(int(bases[-1]), _LINK),
-        0,
-    )  # one core after the other: a run has items by the million
-    for number in range(len(ledger)):
-        rows = _links(ledger, number, chip, bases)
+    bases = np.cumsum([0, *ledger.lengths])
+    blocks: list[_Blocks] = []
+    # One core after the other: a run has items by the million.
+    table, filled = np.empty(int(bases[-1]), _LINK), 0
+    for number, entry in enumerate(ledger):
+        links = Links(entry, chip, log.cycles)
+        blocks.append(_Blocks(entry, links, chip))
+        rows = _links(ledger, number, links, chip, bases)
         table[filled : filled + len(rows)] = rows
         filled += len(rows)
     last = _follow(table[:filled], blocks, int(bases[-1]), log.cycles)
@@ -59,14 +58,13 @@ def longest_chain(ledger: Ledger, chip: Chip) -> int:
 class _Blocks:
     """The blocks of one core: when the first begins, and what lies between the last item of one and the next."""
 
-    def __init__(self, entry: CoreLedger, chip: Chip) -> None:
+    def __init__(self, entry: CoreLedger, links: Links, chip: Chip) -> None:
         spans = sorted((start, end) for _, start, end in entry.core.blocks)
         self.begin = spans[0][0] if spans else entry.core.start
         between = max(chip.cycles(chip.launch.per_core_us), 1)
         self.gaps = [
             max(min(after[0] - before[1], between), 0) for before, after in pairwise(spans)
         ]
-        links = Links(entry, chip)
         latest = np.zeros(max(len(spans), 1), np.int64)
         np.maximum.at(
             latest, links.block, np.maximum(np.maximum(links.end, links.accept), links.done)
@@ -86,9 +84,9 @@ class _Blocks:
         return latest + self.ending[block] if 0 <= block < len(self.ending) else 0
 
 
-def _links(ledger: Ledger, number: int, chip: Chip, bases: Ints) -> NDArray[Any]:
+def _links(ledger: Ledger, number: int, links: Links, chip: Chip, bases: Ints) -> NDArray[Any]:
     """Return the items of one core that began, as records."""
-    columns, links = ledger[number].columns, Links(ledger[number], chip)
+    columns = ledger[number].columns
     count = len(columns)
     rows = np.arange(count)
     scalar, kind = links.pipe == Pipe.S, links.kind

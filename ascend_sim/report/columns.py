@@ -201,6 +201,13 @@ def stall_rows(stalls: Sequence[Stall], names: Numbers) -> NDArray[Any]:
     )
 
 
+def rows_of(columns: Columns, indices: Ints) -> Ints:
+    """Return the rows of the items with these places in program order; -1 where one is not in the log."""
+    known = columns["index"]
+    place = np.minimum(np.searchsorted(known, indices), max(len(known) - 1, 0))
+    return np.where(known[place] == indices, place, -1) if len(known) else indices * 0 - 1
+
+
 def trips(columns: Columns) -> Ints:
     """Return for each item how often its instruction was issued at its place before: the loop trip."""
     key = columns["site"].astype(np.int64) * (1 << 16) + columns["name"]

@@ -144,7 +144,7 @@ class _LinksOf(dict[int, Links]):
         self._ledger, self._chip = ledger, chip
 
     def __missing__(self, core: int) -> Links:
-        links = self[core] = Links(self._ledger[core], self._chip)
+        links = self[core] = Links(self._ledger[core], self._chip, self._ledger.log.cycles)
         return links
 
 

@@ -18,9 +18,9 @@ When several things happen to a pipe in one cycle, the cycle is named by the fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ from ascend_sim.report.columns import (
     columns_of,
     numbers_of,
 )
-from ascend_sim.report.segments import ITEM, STALL, Segments, gaps, join, layer, paint
+from ascend_sim.report.segments import FIELDS, ITEM, STALL, Segments, gaps, join, layer, paint
+from ascend_sim.report.shelf import Shelf
 from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Stall
 from isa.types import PIPES_OF, Pipe
 
@@ -108,13 +109,57 @@ Totals = dict[str, dict[str, PipeTotals]]
 """`{core name: {pipe name: PipeTotals}}`, cores in the log's order, pipes in the order of `Pipe`."""
 
 
-class Ledger(list[CoreLedger]):
-    """The ledgers of a log's cores, in the log's order, and the names and instructions that they number."""
+class Ledger(Sequence[CoreLedger]):
+    """The ledgers of a log's cores, in the log's order, and the names and instructions that they number.
+
+    Those of a long log are on disk and come into memory when they are asked for: go through one core after the
+    other. `lengths` says how many items each has.
+    """
 
     def __init__(self, log: Log) -> None:
-        super().__init__()
         self.log = log
         self.names, self.calls = numbers_of(log)
+        self.lengths: list[int] = []
+        self._entries: list[CoreLedger] = []
+        self._shelf = Shelf(self._made) if getattr(log, "long", False) else None
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, number: int) -> CoreLedger: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[CoreLedger]: ...
+    def __getitem__(self, number: int | slice) -> CoreLedger | list[CoreLedger]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if self._shelf is None:
+            return self._entries[number]
+        if not -len(self) <= number < len(self):
+            raise IndexError(number)
+        return self._shelf.get(number % len(self))
+
+    def append(self, entry: CoreLedger) -> None:
+        """Add the ledger of the next core."""
+        self.lengths.append(len(entry.columns))
+        if self._shelf is None:
+            self._entries.append(entry)
+            return
+        arrays: list[NDArray[Any]] = [
+            entry.columns.items, entry.columns.parts, entry.columns.stalls,
+        ]  # fmt: skip
+        for pipe, segments in entry.segments.items():
+            arrays += [entry.rows[pipe], *(getattr(segments, name) for name in FIELDS)]
+        self._shelf.put(arrays)
+
+    def _made(self, number: int, arrays: list[NDArray[Any]]) -> CoreLedger:
+        core, (items, parts, stalls), each = self.log.cores[number], arrays[:3], 1 + len(FIELDS)
+        rows: dict[Pipe, Ints] = {}
+        segments: dict[Pipe, Segments] = {}
+        for place, pipe in enumerate(PIPES_OF[core.kind]):
+            first = 3 + place * each
+            rows[pipe], segments[pipe] = arrays[first], Segments(*arrays[first + 1 : first + each])
+        return CoreLedger(core, Columns(items, parts, stalls), segments, rows)
 
 
 def build_ledger(log: Log) -> Ledger:

@@ -23,22 +23,28 @@ class Links:
     `free`: from when the scalar unit could turn to it. Items of different blocks are not linked.
     """
 
-    def __init__(self, entry: CoreLedger, chip: Chip) -> None:
+    def __init__(self, entry: CoreLedger, chip: Chip, cycles: int) -> None:
+        """Make them for a run of so many cycles."""
         columns = entry.columns
-        self.entry = entry
-        self.pipe, self.kind = columns["pipe"], columns["kind"]
-        self.issue, self.head = columns["issue"], columns["head"]
-        self.start, self.end, self.began = columns["start"], columns["end"], columns["began"]
+        self._kind: type[np.int32 | np.int64] = np.int32 if cycles < 1 << 31 else np.int64
+        # Copies: all cores' links are in memory together, their columns are not.
+        self.pipe, self.kind = columns["pipe"].copy(), columns["kind"].copy()
+        self.issue, self.head, self.start, self.end, self.began, self.moved = (
+            self._narrow(columns[name])
+            for name in ("issue", "head", "start", "end", "began", "moved")
+        )
         # A set lets the pipe go on at once; its own times say when it took effect.
-        self.accept = np.where(self.kind == Kind.SET_FLAG, self.head, columns["accept"])
-        self.moved = columns["moved"]
+        self.accept = self._narrow(
+            np.where(self.kind == Kind.SET_FLAG, self.head, columns["accept"])
+        )
         # Loads that held their pipe until their bytes began to pass: those of another one were on the way.
         self.held = (self.accept == self.began) & (self.began > self.start)
         count = len(columns)
         self.block_starts = np.array(sorted(start for _, start, _ in entry.core.blocks), np.int64)
         begun = np.searchsorted(self.block_starts, self.issue, "right") - 1
-        self.block = np.maximum.accumulate(np.maximum(begun, 0)) if count else begun
-        self.before, self.landed, self.place = (np.full(count, -1, np.int64) for _ in range(3))
+        block = np.maximum.accumulate(np.maximum(begun, 0)) if count else begun
+        self.block = self._narrow(block)
+        self.before, self.landed, self.place = (np.full(count, -1, self._kind) for _ in range(3))
         for pipe, rows in entry.rows.items():
             if pipe is not Pipe.S and len(rows):
                 self._link(rows, chip.queue_depth(pipe, entry.core.kind))
@@ -46,7 +52,12 @@ class Links:
         self.done = np.where(own & (self.kind != Kind.SET_FLAG), self.end, self.issue)
         first = np.diff(self.block, prepend=-1) != 0
         begin = self.block_starts[self.block] if len(self.block_starts) else self.block * 0
-        self.free = np.where(first, begin, np.roll(self.done, 1)) if count else self.done
+        free = np.where(first, begin, np.roll(self.done, 1)) if count else self.done
+        self.free = self._narrow(free)
+
+    def _narrow(self, values: Ints) -> Ints:
+        narrow: Ints = values.astype(self._kind)
+        return narrow
 
     def _link(self, rows: Ints, depth: int) -> None:
         self.before[rows[1:]] = self._within_a_block(rows[1:], rows[:-1])

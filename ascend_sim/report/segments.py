@@ -15,6 +15,9 @@ NOTHING, ITEM, STALL = 0, 1, 2
 """What kind of thing stands behind a segment: nothing, an item, a stall of the scalar unit."""
 
 
+FIELDS = ("start", "end", "cause", "sub", "behind", "row")
+
+
 @dataclass(slots=True)
 class Segments:
     """Sorted stretches `[start, end)`, each with a cause, a sub-cause and what stands behind it.
@@ -85,12 +88,7 @@ def layer(
 
 def join(parts: Sequence[Segments]) -> Segments:
     """Return all segments of several layers, one layer behind the other."""
-    return Segments(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("start", "end", "cause", "sub", "behind", "row")
-        )
-    )
+    return Segments(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS))
 
 
 def paint(layers: Sequence[Segments]) -> Segments:

@@ -6,12 +6,15 @@ be, if all other durations stay as they were.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ascend_sim.config import Chip
-from ascend_sim.report.columns import Ints
+from ascend_sim.report.columns import Ints, rows_of
 from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.links import Links
 from ascend_sim.trace import Kind
@@ -35,13 +38,17 @@ class _Latest:
         self.move_issue = int(chip.gm.move_issue + 0.5)
         self.last_barrier = int(chip.scalar.barrier_issue + 0.5)
         self.last_end = max((core.end for core in ledger.log.cores), default=0)
-        self.slack = [np.full(len(entry.columns), -1, np.int64) for entry in ledger]
-        self.waiters: list[dict[int, int]] = [{} for _ in ledger]  # by set: waits not yet done
-        self.latest_set: list[dict[int, int]] = [{} for _ in ledger]  # by set: its latest end
-        self.followers: list[dict[int, list[int]]] = [{} for _ in ledger]  # by what unit flags name
-        links = [Links(entry, chip) for entry in ledger]
-        self.partners = [self._partners(number) for number in range(len(ledger))]
-        running = [self._core(number, one) for number, one in enumerate(links)]
+        self.chip = chip
+        lengths = ledger.lengths
+        # Compact arrays, and each core's own only once it runs: a run has items by the million.
+        self.slack = [np.full(count, -1, np.int64) for count in lengths]
+        self.waiters = [array("i", [0]) * count for count in lengths]  # by set: waits not yet done
+        self.latest_set = [array("q", [_FAR]) * count for count in lengths]  # by set: its end
+        self.followers: list[dict[int, list[int]]] = [
+            {} for _ in lengths
+        ]  # by what unit flags name
+        self.sets = [self._sets(number) for number in range(len(ledger))]
+        running = [self._core(number) for number in range(len(ledger))]
         while running:
             going = [core for core in running if next(core, None) is not None]
             if len(going) == len(running) and not self._progress:
@@ -51,29 +58,41 @@ class _Latest:
 
     _progress = True
 
-    def _partners(self, number: int) -> list[tuple[int, int] | None]:
-        """Return for each wait its set as (core, row), and count the waits of each set."""
+    def _sets(self, number: int) -> tuple[array[int], array[int], array[int]]:
+        """Return for each wait the core, the row and the end of its set, -1 where there is none, and count them."""
         columns = self.ledger[number].columns
-        found: list[tuple[int, int] | None] = [None] * len(columns)
-        for row in np.flatnonzero(columns["partner_core"] >= 0).tolist():
-            core = int(columns["partner_core"][row])
-            setter = self.ledger[core].columns.row(int(columns["partner"][row]))
-            if setter >= 0 and columns["kind"][row] == Kind.INSTRUCTION:
+        cores, rows, ends = (np.full(len(columns), -1, np.int64) for _ in range(3))
+        for core in np.unique(columns["partner_core"]).tolist():
+            if core < 0:
+                continue
+            others = self.ledger[core].columns
+            mine = np.flatnonzero(columns["partner_core"] == core)
+            found = rows_of(others, columns["partner"][mine])
+            mine, found = mine[found >= 0], found[found >= 0]
+            follows = columns["kind"][mine] == Kind.INSTRUCTION
+            for row, setter in zip(mine[follows].tolist(), found[follows].tolist(), strict=True):
                 self.followers[number].setdefault(setter, []).append(row)
-            elif setter >= 0:
-                found[row] = core, setter
-                self.waiters[core][setter] = self.waiters[core].get(setter, 0) + 1
-        return found
+            mine, found = mine[~follows], found[~follows]
+            cores[mine], rows[mine], ends[mine] = core, found, others["end"][found]
+            np.add.at(np.frombuffer(self.waiters[core], np.int32), found, 1)
+        return _lean(cores.astype(np.int32)), _lean(rows.astype(np.int32)), _lean(ends)
 
-    def _core(self, number: int, links: Links) -> Iterator[int]:
+    def _core(self, number: int) -> Iterator[int]:
         """Go through one core backwards; yields where it has to wait for another one."""
-        pipes, kinds, free = links.pipe.tolist(), links.kind.tolist(), links.waited_for_place()
-        issue, head, start = links.issue.tolist(), links.head.tolist(), links.start.tolist()
-        held_by_bytes = links.held.tolist()
-        accept, end, began = links.accept.tolist(), links.end.tolist(), links.began.tolist()
-        moved, landed, places = links.moved.tolist(), links.landed.tolist(), links.place.tolist()
-        cost, blocks = (links.issue - free).tolist(), links.block.tolist()
-        leave = [_FAR] * len(pipes)
+        links = Links(self.ledger[number], self.chip, self.ledger.log.cycles)
+        pipes, kinds, held_by_bytes = (
+            one.tobytes() for one in (links.pipe, links.kind, links.held)
+        )
+        issue, head, start, accept, end, began, moved, landed, places, blocks, free, cost = map(
+            _lean,
+            (
+                links.issue, links.head, links.start, links.accept, links.end, links.began, links.moved,
+                links.landed, links.place, links.block, links.free,
+                links.issue - links.waited_for_place(),
+            ),
+        )  # fmt: skip
+        del links
+        leave = array("q", [_FAR]) * len(pipes)
         waiters, latest_set, result = (
             self.waiters[number],
             self.latest_set[number],
@@ -82,7 +101,7 @@ class _Latest:
         followers = self.followers[number]
         spans = sorted(self.ledger.log.cores[number].blocks, key=lambda block: block[1])
         block, at_end = len(spans), self.last_end
-        result_of = [-1] * len(pipes)
+        result_of = array("q", [-1]) * len(pipes)
         need_end, next_head, port, scalar = [_FAR], [_FAR], [_FAR], _FAR
         for row in range(len(pipes) - 1, -1, -1):
             if blocks[row] != block:
@@ -99,9 +118,11 @@ class _Latest:
             if began_at < 0:
                 continue
             if kind == Kind.SET_FLAG:
-                while waiters.get(row, 0):
+                while waiters[row]:
                     yield row
-                latest = latest_set.get(row, max(at_end, end[row]))  # nobody waits for it
+                latest = latest_set[row]
+                if latest == _FAR:  # nobody waits for it
+                    latest = max(at_end, end[row])
                 older = end[landed[row]] if landed[row] >= 0 else -1
                 latest -= end[row] - max(head[row], older)
                 need_end[pipe] = min(need_end[pipe], latest)
@@ -150,19 +171,24 @@ class _Latest:
                 scalar -= cost[row]
             else:
                 ahead = head[row] if kind != Kind.INSTRUCTION else issue[row]
-                scalar = min(late_head, scalar) - max(ahead - int(links.free[row]), 0)
-        result[:] = result_of
+                scalar = min(late_head, scalar) - max(ahead - free[row], 0)
+        result[:] = np.frombuffer(result_of, np.int64)
         self._progress = True
 
     def _wait(self, number: int, row: int, late: int, released: int, head: int) -> None:
-        setter = self.partners[number][row]
-        if setter is None:
+        cores, rows, ends = self.sets[number]
+        core, at, end = cores[row], rows[row], ends[row]
+        if core < 0:
             return
-        core, at = setter
-        end = int(self.ledger[core].columns["end"][at])
         own = self.between_cores if core != number else self.hand_over
         way = released - end if released > head else min(own, released - end)
-        known = self.latest_set[core].get(at, _FAR)
-        self.latest_set[core][at] = min(known, late - way)
+        self.latest_set[core][at] = min(self.latest_set[core][at], late - way)
         self.waiters[core][at] -= 1
         self._progress = True
+
+
+def _lean(values: NDArray[Any]) -> array[int]:
+    """Return whole numbers as an array that gives out Python's own."""
+    lean = array("q" if values.dtype.itemsize == 8 else "i")
+    lean.frombytes(values.tobytes())
+    return lean

@@ -9,17 +9,14 @@ so that both leave equal files.
 from __future__ import annotations
 
 import json
-import tempfile
-import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ascend_sim.errors import ConfigError
 from ascend_sim.report.calls import direction, operands
 from ascend_sim.report.columns import (
     ITEM,
@@ -31,6 +28,7 @@ from ascend_sim.report.columns import (
     part_rows,
     stall_rows,
 )
+from ascend_sim.report.shelf import Temporary
 from ascend_sim.report.store import OPERAND, TEXTS, StoredLog
 from ascend_sim.report.traffic import GmBytes
 from ascend_sim.trace import CoreLog, Item, Kind, Log
@@ -55,30 +53,17 @@ class _Piece(NamedTuple):
 
 
 class _File:
-    """Pieces of bytes, one behind the other."""
+    """Pieces of bytes, packed."""
 
     def __init__(self) -> None:
-        self._stream: BinaryIO = tempfile.TemporaryFile(prefix="ascend-sim-")  # noqa: SIM115  as long as the log
-        weakref.finalize(self, self._stream.close)
-        self._end = 0
+        self._file = Temporary("the log")
 
     def append(self, content: bytes, count: int) -> _Piece:
         packed = zlib.compress(content, 1)
-        try:
-            self._stream.seek(self._end)
-            self._stream.write(packed)
-        except OSError as error:
-            raise ConfigError(
-                f"the log of a long run goes to a temporary file in {tempfile.gettempdir()}, which cannot be written: "
-                f"{error.strerror}. Set TMPDIR to a directory with more room"
-            ) from error
-        piece = _Piece(self._end, len(packed), count)
-        self._end += len(packed)
-        return piece
+        return _Piece(self._file.append(packed), len(packed), count)
 
     def read(self, piece: _Piece) -> bytes:
-        self._stream.seek(piece.offset)
-        return zlib.decompress(self._stream.read(piece.size))
+        return zlib.decompress(self._file.read(piece.offset, piece.size))
 
 
 class _Core:
@@ -291,6 +276,12 @@ class _Reader:
         for field in self._new.keys() & set(rows.dtype.names or ()):
             rows[field] = self._new[field][rows[field]]
         return rows
+
+    def length(self, name: str) -> int:
+        """Return how many records an array of a core has."""
+        core, _, what = name.partition("/")
+        pieces = self._cores[int(core.removeprefix("core"))].pieces[what]
+        return sum(piece.records for piece in pieces)
 
     def _joined(self, pieces: Sequence[_Piece], dtype: np.dtype[Any]) -> NDArray[Any]:
         rows = np.empty(sum(piece.records for piece in pieces), dtype)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ascend_sim.errors import ConfigError
-from ascend_sim.report.columns import CAUSE_CODE, CAUSES, SUB_CAUSES, Columns, Ints, trips
+from ascend_sim.report.columns import CAUSE_CODE, CAUSES, SUB_CAUSES, Ints, rows_of, trips
 from ascend_sim.report.ledger import CoreLedger, Ledger
 from ascend_sim.report.names import short_path
 from ascend_sim.report.segments import ITEM, STALL, Segments
@@ -113,7 +113,7 @@ def _split_by_lateness(
             continue
         other = ledger[core]
         waits = np.flatnonzero(own["set_core"] == core)
-        sets = _rows_of(other.columns, own["set"][waits])
+        sets = rows_of(other.columns, own["set"][waits])
         waits, sets = waits[sets >= 0], sets[sets >= 0]
         own["set_site"][waits] = other.columns["site"][sets]
         own["set_pipe"][waits] = other.columns["pipe"][sets]
@@ -129,12 +129,6 @@ def _split_by_lateness(
                 )
             ]
     return _with_pieces(base, pieces)
-
-
-def _rows_of(columns: Columns, indices: Ints) -> Ints:
-    known = columns["index"]
-    place = np.minimum(np.searchsorted(known, indices), max(len(known) - 1, 0))
-    return np.where(known[place] == indices, place, -1) if len(known) else indices * 0 - 1
 
 
 def _with_pieces(base: Rows, pieces: list[tuple[Ints, Ints, int, int]]) -> Rows:

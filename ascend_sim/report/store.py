@@ -28,6 +28,8 @@ from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, MemoryCause, Site,
 from isa.types import CoreKind, HardEvent, Pipe, Space
 
 FORMAT = 1
+WHOLE = 1 << 20
+"""A log of no more items stays in memory, once it was read."""
 _PIECE = 1 << 18
 TEXTS = 1 << 12
 _THEN = (1980, 1, 1, 0, 0, 0)  # equal runs leave equal bytes
@@ -161,7 +163,10 @@ def read_events(path: Path) -> tuple[Log, dict[str, Any]]:
         raise ConfigError(
             f"{path} is a log of version {version}, this simulator reads version {FORMAT}: run again"
         )
-    return StoredLog(file, meta), meta
+    try:
+        return StoredLog(file, meta), meta
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"{path} is not the whole log of a run: {error}") from error
 
 
 class Source(Protocol):
@@ -173,6 +178,10 @@ class Source(Protocol):
 
     def array(self, name: str) -> NDArray[Any]:
         """Return an array."""
+        ...
+
+    def length(self, name: str) -> int:
+        """Return how many records an array of a core has."""
         ...
 
 
@@ -188,9 +197,15 @@ class _File:
             array: NDArray[Any] = np.lib.format.read_array(member)
         return array
 
+    def length(self, name: str) -> int:
+        with self._zip.open(f"{name}.npy") as member:
+            np.lib.format.read_magic(member)
+            ((count,), _, _) = np.lib.format.read_array_header_2_0(member)
+        return int(count)
+
 
 class StoredLog(Log):
-    """A log whose items are on disk."""
+    """A log whose items are on disk. What was read of one that is `long` is not kept."""
 
     def __init__(self, file: Source, meta: Mapping[str, Any]) -> None:
         super().__init__(meta["chip_name"], meta["clock_mhz"])
@@ -205,9 +220,12 @@ class StoredLog(Log):
         for name in meta["names"]:
             names.of(name)
         calls = StoredCalls(file)
-        self.items_of = lru_cache(3)(
+        counts = [file.length(f"core{number}/items") for number in range(len(meta["cores"]))]
+        self.long = sum(counts) > WHOLE
+        self.items_of = lru_cache(1 if self.long else 3)(
             lambda number: _make_items(cast("StoredCore", self.cores[number]))
         )
+        self.columns_of = lru_cache(2 if self.long else None)(lambda number: _read(file, number))
         numbered = Numbers(id)
         numbered.things = cast("list[Any]", calls)
         self.numbers = names, numbered
@@ -219,7 +237,15 @@ class StoredLog(Log):
             ],
         )
 
-    __slots__ = ("distinct_bytes", "items_of", "numbers")
+    __slots__ = ("columns_of", "distinct_bytes", "items_of", "long", "numbers")
+
+
+def _read(file: Source, number: int) -> Columns:
+    arrays = [file.array(f"core{number}/{name}") for name in ("items", "parts", "stalls")]
+    for array, dtype in zip(arrays, (ITEM, PART, STALL), strict=True):
+        if array.dtype != dtype:
+            raise ConfigError("the log of the run was written by another version: run again")
+    return Columns(*arrays)
 
 
 class StoredCore:
@@ -229,23 +255,14 @@ class StoredCore:
         self, file: Source, log: StoredLog, number: int, about: Mapping[str, Any], names: list[str],
         calls: StoredCalls,
     ) -> None:  # fmt: skip
-        self._file, self._log, self.number = file, log, number
+        self._log, self.number = log, number
         self.names, self.calls = names, calls
         self.name, self.kind = about["name"], CoreKind(about["kind"])
         self.start, self.end = about["start"], about["end"]
         self.blocks = [(block, start, end) for block, start, end in about["blocks"]]
         self.items: Sequence[Item] = StoredItems(self)
-        self.columns: Callable[[], Columns] = lru_cache(1)(self._read)
+        self.columns: Callable[[], Columns] = lambda: log.columns_of(number)
         self.made: Callable[[], list[Item]] = lambda: log.items_of(number)
-
-    def _read(self) -> Columns:
-        arrays = [
-            self._file.array(f"core{self.number}/{name}") for name in ("items", "parts", "stalls")
-        ]
-        for array, dtype in zip(arrays, (ITEM, PART, STALL), strict=True):
-            if array.dtype != dtype:
-                raise ConfigError("the log of the run was written by another version: run again")
-        return Columns(*arrays)
 
     @property
     def stalls(self) -> list[Stall]:
