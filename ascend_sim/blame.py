@@ -2,29 +2,33 @@
 
 A launch under watch finds, in the order in which results come: the first NaN that came of numbers, the first infinity
 that came of finite ones, sums that stand still because what is added is below half their spacing, and, beside a
-reference of the stages in between, the first one that departs.
+reference of the stages in between, the first one that departs. Of what reaches GM it finds where it departs from the
+same launch in float32 (`shadow`), and, beside a reference of the outputs, what wrong elements come through (`lineage`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascend_sim.core import Core
+from ascend_sim.departed import differences, losses
 from ascend_sim.errors import Finding
 from ascend_sim.launch import launch
+from ascend_sim.lineage import Lineage
 from ascend_sim.messages import place
-from ascend_sim.pipes import ComputePipe, MatrixPipe
-from ascend_sim.session import Session
+from ascend_sim.shadow import Before, Shadow
 from ascend_sim.stage import Rehearsal, rehearsals
+from ascend_sim.watched import WatchedSession
 
 if TYPE_CHECKING:
     from ascend_sim.run import Run
+    from ascend_sim.session import Session
     from ascend_sim.trace import Item
+    from ascend_sim.watched import Bytes
 
 Array = np.ndarray[Any, Any]
 STALLED = 64
@@ -44,35 +48,50 @@ def blame(
     kernel: Callable[..., Any],
     *args: Any,
     stages: Sequence[tuple[str, Any]] = (),
+    reference: Mapping[str, Any] | None = None,
     rtol: float = 1e-3,
     **options: Any,
 ) -> Blame:
     """Launch a kernel and look at every result of its vector and cube instructions.
 
     `stages` are results of block 0 in program order, as (instruction, values): each is compared, within `rtol`, with
-    the next instruction of that name. `options` are those of `ascend_sim.launch`, whose errors are raised.
+    the next instruction of that name. `reference` has right values of outputs by the names of their parameters: what
+    is further off than `rtol` of the largest of them, or `shadow.UNITS` roundings of it, is wrong. `options` are those
+    of `ascend_sim.launch`, whose errors are raised; a ConfigError for a reference that fits no output.
 
-    Findings: `nan-born`, `infinity-born`, `accumulator-stalls`, `first-difference`.
+    Findings: `nan-born`, `infinity-born`, `accumulator-stalls`, `first-difference`; of what reaches GM
+    `cast-overflow`, `cast-underflow`, `half-accumulation`, `precision-loss`; `output-differs`. A NaN or an infinity
+    that reaches no output is INFO.
     """
-    found: list[Watch] = []
+    watches: list[Watch] = []
 
     def rehearse(rehearsal: Rehearsal) -> None:
-        watch = Watch(stages, rtol)
-
-        def make(*settings: Any, **changes: Any) -> Session:
-            return _WatchedSession(watch, *settings, **changes)
-
-        rehearsal.again(make)
-        found.append(watch)
+        watches.append(watch(rehearsal, stages, reference, rtol))
 
     rehearsals.append(rehearse)
     try:
         run = launch(kernel, *args, **options)
     finally:
         rehearsals.remove(rehearse)
-    watch = found[-1]
-    watch.tell_spread(run)
-    return Blame(run, watch.findings)
+    return Blame(run, watches[-1].findings)
+
+
+def watch(
+    rehearsal: Rehearsal,
+    stages: Sequence[tuple[str, Any]] = (),
+    reference: Mapping[str, Any] | None = None,
+    rtol: float = 1e-3,
+) -> Watch:
+    """Perform a launch again under watch, and return what was seen; the arguments are those of `blame`."""
+    found = Watch(stages, rtol)
+
+    def make(*settings: Any, **changes: Any) -> Session:
+        return WatchedSession(found, *settings, **changes)
+
+    trial = rehearsal.again(make)
+    if trial.run is not None:
+        found.look_back(trial.run, reference or {})
+    return found
 
 
 class Watch:
@@ -80,11 +99,44 @@ class Watch:
 
     def __init__(self, stages: Sequence[tuple[str, Any]], rtol: float) -> None:
         self.findings: list[Finding] = []
+        self.shadow = Shadow()
+        self.lineage = Lineage()
         self._stages = deque(stages)
         self._rtol = rtol
         self._still: dict[int, int] = {}  # additions in a row without effect, by place
         self._counts: dict[int, int] = {}
         self._told: set[str] = set()
+        self._open: dict[Item, tuple[Before, tuple[int, ...]]] = {}  # has read, has not written
+
+    def before(self, session: Session, item: Item, memories: Bytes) -> None:
+        """Remember what an instruction reads."""
+        reads = item.call.reads
+        self._open[item] = (
+            self.shadow.read(item.core, reads, memories),
+            self.lineage.read(item.core, reads, memories),
+        )
+
+    def after(self, session: Session, item: Item, memories: Bytes) -> None:
+        """Look at what an instruction made of it."""
+        before, parents = self._open.pop(item)
+        known = len(self.shadow.departures)
+        self.shadow.write(item, before, memories)
+        for departure in self.shadow.departures[known:]:
+            departure.made_of = parents
+        self.lineage.write(item, parents, memories)
+        if item.call.writes:
+            access = item.call.writes[0]
+            made = np.array(access.view(memories(access)))
+            self.look(session, item, before.values, made)
+
+    def look_back(self, run: Run, reference: Mapping[str, Any]) -> None:
+        """Say what has come to the outputs of a run that is over."""
+        self.tell_spread(run)
+        known = {(one.file, one.line) for one in self.findings if one.kind != "INFO"}
+        for loss in losses(run, self.shadow, self.lineage):
+            if (loss.file, loss.line) not in known:  # it has been said in other words
+                self.findings.append(loss)
+        self.findings += differences(run, self.shadow, self.lineage, reference, self._rtol)
 
     def look(self, session: Session, item: Item, operands: list[Array], result: Any) -> None:
         """Take the result of an instruction that read `operands`."""
@@ -167,17 +219,28 @@ class Watch:
         )  # fmt: skip
 
     def tell_spread(self, run: Run) -> None:
-        """Say of a NaN how far it has come."""
+        """Say of a NaN or an infinity how far it has come: one that has come nowhere is no mistake."""
+        outputs = {
+            name: np.asarray(array).astype(np.float64)
+            for name, array in run.outputs.named.items()
+            if np.asarray(array).dtype.kind not in "iub"
+        }
         for finding in self.findings:
-            if finding.code == "nan-born":
-                spread = [
-                    f"{int(np.isnan(np.asarray(array, np.float64)).sum())} of {np.size(array)} elements of {name}"
-                    for name, array in run.outputs.named.items()
-                    if np.asarray(array).dtype.kind not in "iub"
-                ]
-                finding.message += (
-                    f"\n  in the end NaN are {', '.join(spread) or 'none of the outputs'}"
-                )
+            test = {"nan-born": np.isnan, "infinity-born": np.isinf}.get(finding.code)
+            if test is None:
+                continue
+            counts = {name: int(np.count_nonzero(test(array))) for name, array in outputs.items()}
+            spread = [
+                f"{count} of {outputs[name].size} elements of {name}"
+                for name, count in counts.items()
+                if count
+            ]
+            what = "NaN" if finding.code == "nan-born" else "infinite"
+            finding.message += (
+                f"\n  in the end {what} are {', '.join(spread) or 'none of the outputs'}"
+            )
+            if not any(np.any(~np.isfinite(array)) for array in outputs.values()):
+                finding.kind = "INFO"
 
 
 def _target(item: Item) -> str:
@@ -192,60 +255,3 @@ def _at(inputs: list[Array], wide: Array, element: int) -> str:
 
 def _number(value: Any) -> str:
     return f"{float(value):.8g}"
-
-
-class _Watching(ComputePipe):
-    """Shows results to the watch."""
-
-    __slots__ = ()
-
-    def _read(self, item: Item) -> None:
-        _remember(self.core, item)
-        super()._read(item)
-
-    def _write(self, item: Item) -> None:
-        result = self.results[item]
-        super()._write(item)
-        _show(self.core, item, result)
-
-
-class _WatchedMatrix(_Watching, MatrixPipe):
-    """The same for M."""
-
-    __slots__ = ()
-
-
-def _remember(core: Any, item: Item) -> None:
-    """Keep what an instruction reads until its result is written."""
-    core.seen[item] = [np.array(access.view(core.bytes(access))) for access in item.call.reads]
-
-
-def _show(core: Any, item: Item, result: Any) -> None:
-    core.watch.look(core.session, item, core.seen.pop(item), result)
-
-
-class _WatchedCore(Core):
-    """A core whose results are looked at."""
-
-    compute_pipe = _Watching
-    matrix_pipe = _WatchedMatrix
-    seen: dict[Item, list[Array]]
-    watch: Watch
-    session: Session
-
-
-class _WatchedSession(Session):
-    """A machine whose results are looked at."""
-
-    core_type = _WatchedCore
-
-    def __init__(self, watch: Watch, *args: Any, **settings: Any) -> None:
-        self._watch = watch
-        super().__init__(*args, **settings)
-
-    def _make_cores(self, place: int) -> list[Core]:
-        cores = super()._make_cores(place)
-        for core in cores:
-            assert isinstance(core, _WatchedCore)
-            core.seen, core.watch, core.session = {}, self._watch, self
-        return cores

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError
+from ascend_sim.npz import read_npz
 from ops.tensor import DTYPES, Array, TensorDesc
 
 CHUNK_ELEMENTS = 2**20
@@ -48,17 +47,8 @@ def load_npz(
 
     Raises `ConfigError` for a file that cannot be read or that holds other names.
     """
-    try:
-        with zipfile.ZipFile(path):  # numpy would take a .npy file and a pickle as well
-            pass
-        with np.load(Path(path), allow_pickle=False) as file:
-            return {name: file[name] for name in _expected(path, file.files, names, optional)}
-    except FileNotFoundError:
-        raise ConfigError(f"no such file: {path}") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ConfigError(
-            f"{path}: cannot be read as a .npz file ({error}); make one with numpy.savez"
-        ) from error
+    arrays = read_npz(path)
+    return {name: arrays[name] for name in _expected(path, list(arrays), names, optional)}
 
 
 def expect_array(

@@ -12,15 +12,20 @@ import typer
 
 from ascend_sim.cli.commands import GIVEN, Commands, TargetCommand
 from ascend_sim.cli.options import (
+    AdversaryOption,
     Arguments,
     AutoSyncOption,
+    BlameOption,
     ChecksOption,
     ChipOption,
     CoresOption,
+    CoverageOption,
+    DoctorOption,
     InputOption,
     KernelOption,
     L2Option,
     NumericsOption,
+    ReferenceOption,
     SeedOption,
     SetOption,
     Target,
@@ -139,30 +144,11 @@ def check(
     auto_sync: AutoSyncOption = None,
     input_: InputOption = None,
     kernel: KernelOption = None,
-    adversary: Annotated[
-        int | None,
-        typer.Option(
-            "--adversary",
-            metavar="N",
-            min=1,
-            help="Run each launch under N legal but hostile timings too: does anything depend on time?",
-        ),
-    ] = None,
-    doctor: Annotated[
-        str | None,
-        typer.Option(
-            "--doctor",
-            metavar="on|off",
-            help="Seek an edit that cures what is wrong with synchronisation, by running with it (default on).",
-        ),
-    ] = None,
-    coverage: Annotated[
-        bool,
-        typer.Option(
-            "--coverage",
-            help="Show what of each tensor was read, written, written twice and left out, by core.",
-        ),
-    ] = False,
+    adversary: AdversaryOption = None,
+    doctor: DoctorOption = None,
+    coverage: CoverageOption = False,
+    blame: BlameOption = False,
+    reference: ReferenceOption = None,
 ) -> None:
     """Run all checks and print what they find, without a report; exit 2 on a finding."""
     from ascend_sim.cli.checking import checked
@@ -191,6 +177,8 @@ def check(
                 adversary=adversary,
                 doctor=choose("--doctor", doctor) != "off",
                 coverage=coverage,
+                blame=blame,
+                reference=reference,
             )
 
     _exit(work)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
 
 from ascend_sim.adversary import Adversary
+from ascend_sim.blame import watch
 from ascend_sim.cli.outcome import Outcome
 from ascend_sim.cli.request import Request
 from ascend_sim.cli.show import report_check
 from ascend_sim.doctor.search import Doctor
 from ascend_sim.errors import ConfigError
 from ascend_sim.interval import rehearse
+from ascend_sim.npz import read_npz
 from ascend_sim.run import Run
 from ascend_sim.stage import Rehearsal, rehearsals
 
@@ -23,23 +27,32 @@ def checked(
     adversary: int | None,
     doctor: bool,
     coverage: bool,
+    blame: bool,
+    reference: Path | None,
 ) -> int:
     """Simulate with all checks, print what they find, return the exit code.
 
     With `adversary` each launch is performed again under so many hostile timings, with `doctor` one whose
-    synchronisation is wrong is performed again with edits, and `coverage` shows what was read and written. Raises
-    `ConfigError` where there are no numbers or checks to compare.
+    synchronisation is wrong is performed again with edits, and `coverage` shows what was read and written. With `blame`
+    each launch is performed again to see where its numbers go wrong, beside a `reference` of its outputs (a file of
+    arrays by the names of parameters) if there is one. Raises `ConfigError` where there are no numbers or checks to
+    compare, and for a reference that no launch has such arguments for.
     """
     hostile = Adversary(adversary, request.seed or 0) if adversary is not None else None
     if hostile is not None:
         _refuse(request)
+    blamer = _blamer(request, reference) if blame or reference is not None else None
     if coverage and request.checks == "off":
         raise ConfigError("--coverage tells what the checks noted: leave out --checks off")
     listeners = [Doctor().rehearse] if doctor and request.checks != "off" else []
+    if blamer is not None:
+        listeners.append(blamer.rehearse)
     if hostile is not None:
         listeners.append(hostile.rehearse)
     with _rehearsing(listeners):
         outcome = simulate(request)
+    if blamer is not None:
+        blamer.check_used()
     code = report_check(outcome)
     if coverage and outcome.run is not None:
         print_coverage(outcome.run)
@@ -52,6 +65,36 @@ def _refuse(request: Request) -> None:
     for option, value in (("--numerics", request.numerics), ("--checks", request.checks)):
         if value == "off":
             raise ConfigError(f"--adversary compares results and findings: leave out {option} off")
+
+
+class _Blamer:
+    """Looks at the numbers of each launch, and adds what it sees to the run's findings."""
+
+    def __init__(self, reference: Mapping[str, Any], file: Path | None) -> None:
+        self._reference = reference
+        self._file = file
+        self._used: set[str] = set()
+
+    def rehearse(self, rehearsal: Rehearsal) -> None:
+        """Perform a launch again under watch, with those references that it has arguments for."""
+        names = rehearsal.stage.asked.addresses
+        mine = {name: array for name, array in self._reference.items() if name in names}
+        self._used.update(mine)
+        rehearsal.run.findings += watch(rehearsal, reference=mine).findings
+
+    def check_used(self) -> None:
+        """Raise `ConfigError` for a reference that was compared with nothing."""
+        unused = [name for name in self._reference if name not in self._used]
+        if unused:
+            raise ConfigError(
+                f"--reference {self._file} has {', '.join(unused)}: no launch has an argument of that name"
+            )
+
+
+def _blamer(request: Request, file: Path | None) -> _Blamer:
+    if request.numerics == "off":
+        raise ConfigError("--blame and --reference look at numbers: leave out --numerics off")
+    return _Blamer(read_npz(file) if file is not None else {}, file)
 
 
 def both_ends(asked: bool) -> AbstractContextManager[None]:

@@ -68,3 +68,42 @@ InputOption = Annotated[
 KernelOption = Annotated[
     str | None, typer.Option("--kernel", metavar="NAME", help="Of a file: the kernel to report.")
 ]
+AdversaryOption = Annotated[
+    int | None,
+    typer.Option(
+        "--adversary",
+        metavar="N",
+        min=1,
+        help="Run each launch under N legal but hostile timings too: does anything depend on time?",
+    ),
+]
+DoctorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--doctor",
+        metavar="on|off",
+        help="Seek an edit that cures what is wrong with synchronisation, by running with it (default on).",
+    ),
+]
+CoverageOption = Annotated[
+    bool,
+    typer.Option(
+        "--coverage",
+        help="Show what of each tensor was read, written, written twice and left out, by core.",
+    ),
+]
+BlameOption = Annotated[
+    bool,
+    typer.Option(
+        "--blame",
+        help="Run each launch again beside the same one in float32: where do NaN, infinities and lost digits begin?",
+    ),
+]
+ReferenceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--reference",
+        metavar="FILE.npz",
+        help="Right values of outputs, by their parameters' names: what do wrong elements come through?",
+    ),
+]

@@ -23,7 +23,7 @@ _U64 = (1 << 64) - 1
 
 def scalar_cast(value_in: float, dtype: DType, round_mode: RoundMode) -> int | float:
     """Convert a float32: to int32 with CAST_ROUND, CEIL, FLOOR or RINT, to float16 with CAST_ODD."""
-    modes = _MODES.get(dtype)
+    modes = _MODES.get(dtype) if isinstance(dtype, DType) else None
     if modes is None or round_mode not in modes:
         allowed = ", ".join(mode.name for mode in modes or ())
         fault(

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from ascend_sim.cli.app import app
-from tests.fuzz.command_lines import CODES, command_lines, is_small, prepare
+from tests.fuzz.command_lines import CODES, HereWorkers, command_lines, is_small, prepare
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Points of a sweep run in this process, and no environment for `export` is found."""
+    monkeypatch.setattr("ascend_sim.tuning.sweeps.Workers", HereWorkers)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def answers(seed: int, number: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
