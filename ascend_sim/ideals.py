@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ascend_sim.config import Chip, VectorCost
+from ascend_sim.flag_items import OF_SOURCE
 from ascend_sim.recording import Part, Recording
 from ascend_sim.trace import Kind, Log
 from isa.instruction import Call
@@ -21,7 +22,9 @@ from isa.instruction import Call
 PLENTY = 1000
 """How many times what a chip has stands for more than anything can use."""
 
-_FIRST_FLAG = 1 << 20  # flags of queues with one more buffer: none of the kernel's own
+_FIRST_FLAG = OF_SOURCE >> 1
+"""Flags of queues with one more buffer: none of the kernel's own. Below those of a source pipe, which are one bit:
+several buffers may be free at once."""
 
 
 @dataclass(frozen=True, slots=True)
