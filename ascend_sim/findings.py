@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ascend_sim.trace import Item, Log
     from isa.access import Access
     from isa.tensor import GlobalAddress
+    from isa.types import CoreKind
 
 _STOPPING = {"RACE": RaceError, "UNINIT": UninitializedRead}
 _CONFLICTS = {
@@ -66,6 +67,9 @@ class Findings(CallSites):
         self._pairs: dict[Any, list[tuple[str, Item, Item]]] = {}
         self._told: dict[tuple[int, int], bool] = {}
         self.needed: set[int] = set()  # places of waits that order something
+        self.looked_over: set[CoreKind] = (
+            set()
+        )  # kinds of cores whose results were looked for readers
         self.gm_uses: list[Sequence[Any]] = []  # fields of GmUse
         self.tensors: dict[int, GlobalAddress] = {}  # the kernel's arguments, by allocation
 

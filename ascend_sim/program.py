@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenlet import GreenletExit, greenlet
 
-from ascend_sim import errors
+from ascend_sim import errors, unread
 from ascend_sim.agenda import PROGRAM
 from ascend_sim.auto_sync import AutoSync
 from ascend_sim.cost import cube_cycles
@@ -154,6 +154,7 @@ class Program(FlagItems, ScalarItems):
         if self.order is not None:
             self.statics.look_over(core.log)
             self.queue_uses.look_over()
+            unread.look_over(self, core.log)
         self.session.block_done(self, core, time)
 
     # ---- instructions -----------------------------------------------------------------------
