@@ -102,8 +102,10 @@ def look_over(program: Program, log: CoreLog) -> None:
             counts[item.site] = counts.get(item.site, 0) + 1
             for result, killer in _take(item, memories):
                 lost.setdefault(result.item.site, []).append((result, killer))
+    racing = {one.line for one in session.findings.values() if one.kind == "RACE"}
     for site, found in lost.items():
-        if _is_told(program, found, counts[site]):
+        lines = {session.sites[one.item.site].line for pair in found for one in pair}
+        if racing.isdisjoint(lines) and _is_told(program, found, counts[site]):
             _report(program, found)
 
 

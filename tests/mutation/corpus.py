@@ -111,16 +111,14 @@ class Case:
         assert trial.run is not None
         if self.work == work_of(trial):
             return Verdict(mutant, name, "same", "every pipe does the same in the same order")
-        if hostile and mutant.family not in ("address", "stride"):
-            for seed in range(TIMINGS):
-                late = self.perform((mutant.edit,), Timing(seed))
-                if late is None or late.error is not None or not same(self.base.data, late.data):
-                    return Verdict(mutant, name, "missed")
-        if (
-            mutant.family not in ("address", "stride")
-            and unordered(trial.run.log) <= self.open_pairs
-        ):
+        if mutant.family in ("address", "stride"):
+            return Verdict(mutant, name, "same")
+        if unordered(trial.run.log) <= self.open_pairs:
             return Verdict(mutant, name, "same", "all that the kernel orders is in order here too")
+        for seed in range(TIMINGS if hostile else 0):
+            late = self.perform((mutant.edit,), Timing(seed))
+            if late is None or late.error is not None or not same(self.base.data, late.data):
+                return Verdict(mutant, name, "missed")
         return Verdict(mutant, name, "same")
 
     @cached_property
