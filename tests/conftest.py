@@ -10,8 +10,11 @@ from ascend_sim.launch import on_run
 from ascend_sim.run import Run
 from tests.exports import check_reports
 
-SHORT = 600
-"""Items of a run whose reports are cheap enough to be looked over beside any test."""
+ITEMS, RUNS = 1500, 8
+"""Which runs' reports are looked over beside any test: those of so many items at most, so many of a test at most."""
+
+MORE_ITEMS, MORE_RUNS = 20_000, 10_000
+"""And beside a slow test."""
 
 
 @pytest.fixture(scope="session")
@@ -27,15 +30,16 @@ def toy() -> Chip:
 
 
 @pytest.fixture(autouse=True)
-def reports_are_looked_over() -> Iterator[None]:
-    """Look over the ledger, bounds and traces of the first short run that each test makes."""
-
-    looked = False
+def reports_are_looked_over(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Look over the ledger, bounds and traces of the runs that each test makes, as far as that is affordable."""
+    slow = request.node.get_closest_marker("slow") is not None
+    items, runs = (MORE_ITEMS, MORE_RUNS) if slow else (ITEMS, RUNS)
+    looked = 0
 
     def look(run: Run) -> None:
         nonlocal looked
-        if not looked and sum(len(core.items) for core in run.log.cores) <= SHORT:
-            looked = True
+        if looked < runs and sum(len(core.items) for core in run.log.cores) <= items:
+            looked += 1
             check_reports(run)
 
     on_run.append(look)
