@@ -85,7 +85,7 @@ class Difference:
     cycles. The largest change comes first, `no core` last.
 
     `same_kernel` is false where the two share no source: then rows have no lines. `launch` has by name what differs
-    in how they were launched.
+    in how they were launched, `renamed` the second run's files that are versions of files with another name.
     """
 
     names: tuple[str, str]
@@ -96,6 +96,7 @@ class Difference:
     totals: dict[str, tuple[float, float]]
     same_kernel: bool
     launch: dict[str, tuple[Any, Any]]
+    renamed: dict[str, str]
 
     @property
     def title(self) -> str:
@@ -112,6 +113,10 @@ class Difference:
                 f"{self.names[0]} and {self.names[1]} are different kernels that share no source: their pipes and "
                 "causes are compared, lines would mean nothing."
             )
+        found += [
+            f"{after} is compared as a new version of {before}; lines are those of {before}."
+            for after, before in self.renamed.items()
+        ]
         changed = [
             f"{name} {_said(before)} -> {_said(after)}"
             for name, (before, after) in self.launch.items()
@@ -129,6 +134,7 @@ class Difference:
             "runs": list(self.names),
             "same_kernel": self.same_kernel,
             "launch": {name: list(values) for name, values in self.launch.items()},
+            "renamed": self.renamed,
             "cycles": list(self.cycles),
             "time_us": list(self.time_us),
             "change": self.cycles[1] - self.cycles[0],
@@ -167,6 +173,7 @@ def diff(first: Comparable, second: Comparable) -> Difference:
         _totals(first, second),
         alike,
         launch_changes(first.summary, second.summary),
+        lines.renamed if alike else {},
     )
 
 

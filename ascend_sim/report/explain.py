@@ -85,7 +85,7 @@ def explain_line(run: Explainable, place: str, nearest: Suggest) -> dict[str, An
         "critical_path": path,
         "text": [
             _what(line, counts),
-            *_where(own, len(run.ledger)),
+            *_where(own, max((one["cores"] for one in counts), default=len(run.ledger))),
             *_late(own),
             *_blocks(line, waited_on),
             _critical(path, run.cycles, counts),
@@ -183,7 +183,7 @@ def _what(line: str, counts: list[dict[str, Any]]) -> str:
 def _where(own: list[dict[str, Any]], cores: int) -> list[str]:
     """Say what the pipes did at this line, the largest first."""
     sentences = []
-    for pipe in dict.fromkeys(row["pipe"] for row in own):
+    for pipe in [row["pipe"] for row in _sum(own, "pipe")]:
         rows = _sum([row for row in own if row["pipe"] == pipe], "cause", "sub_cause")
         whole = sum(row["cycles"] for row in rows)
         told = [

@@ -37,19 +37,40 @@ def line_map(old: str, new: str) -> dict[int, int]:
 class Lines:
     """Names the places of a second run by those of the first: lines that only moved keep their names.
 
-    Files of one name are two versions of one file where at least half of the shorter one's lines are in both.
+    Two files are versions of one where at least half of the shorter one's lines are in both. Files of one name come
+    first; of those that only one run has, the most alike. `renamed` has the new names of these and the old ones.
     """
 
     def __init__(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        self._maps = {}
+        self._maps: dict[str, tuple[str, dict[int, int]]] = {}
         self._others: set[str] = set()
         for file, text in new.items():
             if file in old:
-                found = line_map(old[file], text)
-                if 2 * len(found) >= min(old[file].count("\n"), text.count("\n")):
-                    self._maps[file] = found
+                found = _versions(old[file], text)
+                if found is not None:
+                    self._maps[file] = file, found
                 else:  # another file that happens to have the same name
                     self._others.add(file)
+        self.renamed = self._match(
+            {file: text for file, text in old.items() if file not in self._maps},
+            {file: text for file, text in new.items() if file not in self._maps},
+        )
+
+    def _match(self, old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+        """Take files of other names for versions of one, those with the most lines in common first."""
+        candidates = [
+            (len(found), before, after, found)
+            for before, was in old.items()
+            for after, text in new.items()
+            if before != after and (found := _versions(was, text)) is not None
+        ]
+        renamed: dict[str, str] = {}
+        for _, before, after, found in sorted(candidates, key=lambda one: (-one[0], *one[1:3])):
+            if after not in renamed and before not in renamed.values():
+                renamed[after] = before
+                self._maps[after] = before, found
+                self._others.discard(after)
+        return renamed
 
     @property
     def shared(self) -> bool:
@@ -61,8 +82,15 @@ class Lines:
         file, _, line = place.rpartition(":")
         if file in self._others:
             return f"{place} (new)"
-        known = self._maps.get(file)
-        if known is None or not line.isdigit():
+        if file not in self._maps or not line.isdigit():
             return place
+        before, known = self._maps[file]
         number = known.get(int(line))
-        return f"{file}:{number}" if number is not None else f"{place} (new)"
+        return f"{before}:{number}" if number is not None else f"{place} (new)"
+
+
+def _versions(old: str, new: str) -> dict[int, int] | None:
+    """Return which lines of two versions of a file are the same; None where they are not versions of one."""
+    found = line_map(old, new)
+    shorter = min(old.count("\n"), new.count("\n"))
+    return found if found and 2 * len(found) >= shorter else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,22 @@ def test_lines_that_moved_keep_their_names() -> None:
     assert another.old("k.py:1") == "k.py:1 (new)"
 
 
+def test_a_copy_of_a_file_is_a_version_of_it() -> None:
+    """People keep versions as files of their own; libraries that both runs have stay what they are."""
+    old = "import asc\ndef k():\n    a\n    b\n    c\n"
+    new = "import asc\ndef k():\n    a\n    more\n    b\n    c\n"
+    lines = Lines({"k.py": old, "lib.py": "x\n"}, {"k2.py": new, "lib.py": "x\n", "o.py": "q\n"})
+    assert lines.renamed == {"k2.py": "k.py"}
+    assert lines.old("k2.py:6") == "k.py:5"
+    assert lines.old("k2.py:4") == "k2.py:4 (new)"
+    assert lines.old("o.py:1") == "o.py:1"
+    closest = Lines({"a.py": "1\n2\n3\n4\n", "b.py": "1\n2\n3\n9\n"}, {"c.py": "1\n2\n3\n9\n"})
+    assert closest.renamed == {"c.py": "b.py"}
+    swapped = Lines({"a.py": "1\n2\n3\n"}, {"a.py": "7\n8\n9\n", "b.py": "1\n2\n3\n"})
+    assert swapped.renamed == {"b.py": "a.py"}
+    assert swapped.old("a.py:1") == "a.py:1 (new)"
+
+
 def line_with(run: Any, text: str) -> str:
     (file,) = [name for name in run.sources if name.endswith("test_real_runs.py")]
     lines = run.sources[file].splitlines()
@@ -145,6 +162,11 @@ def test_a_line_is_explained_in_figures_that_add_up() -> None:
     assert sum(row["cycles"] for row in found["cycles"]) == whole
     enque = line_with(run, "in_y.enque(b)").rpartition(":")[2]
     assert {row["set_line"].rpartition(":")[2] for row in found["waits"]} == {enque}
+    spent = [
+        sentence for sentence in found["text"] if "cycles on it (2 cores together)" in sentence
+    ]
+    figures = [int(re.findall(r"spent ([\d,]+)", one)[0].replace(",", "")) for one in spent]
+    assert len(figures) > 1 and figures == sorted(figures, reverse=True)
     assert any("MTE2 sets at" in sentence for sentence in found["text"])
     with pytest.raises(ConfigError, match="nearest lines that did"):
         run.explain("test_real_runs.py:1")
