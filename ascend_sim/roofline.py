@@ -59,6 +59,21 @@ def lower_bound(
     return launch + int(terms[limit]) + end, limit
 
 
+def gm_bytes(recording: Recording) -> tuple[int, int]:
+    """Return the bytes that the moves of all blocks read from GM, and those that they write to it."""
+    sizes = np.zeros((len(recording.steps), 2), np.int64)
+    for number, step in enumerate(recording.steps):
+        call = recording.calls[step.call] if step.call >= 0 else None
+        side = gm_side(call) if isinstance(call, Call) and step.pipe is not Pipe.S else None
+        if side is not None:
+            assert isinstance(call, Call)
+            sizes[number, int(bool(call.writes) and side is call.writes[0])] = call.bytes
+    total = np.zeros(2, np.int64)
+    for part in recording.parts:
+        total += np.bincount(part.steps, minlength=len(sizes)) @ sizes
+    return int(total[0]), int(total[1])
+
+
 def _costs(recording: Recording, chip: Chip) -> dict[CoreKind, dict[Pipe, NDArray[np.float64]]]:
     """Return for both kinds of core what each step costs each pipe at least; the scalar unit issues all of them."""
     found = {kind: {pipe: np.zeros(len(recording.steps)) for pipe in Pipe} for kind in CoreKind}

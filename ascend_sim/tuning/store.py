@@ -17,13 +17,14 @@ from typing import Any
 from ascend_sim.errors import ConfigError
 from ascend_sim.tuning.space import Point
 
-FORMAT = 1
+FORMAT = 2
 """Version of the file's layout."""
 FILE = "sweep.sqlite"
 
 COLUMNS = (
-    "status", "reason", "cycles", "time_us", "blocks", "cores", "bound_cycles", "limit", "ub_bytes",
-    "l2_hit_bytes", "l2_miss_bytes", "write_back_bytes", "simulated", "seconds", "chip", "chip_revision", "version",
+    "status", "reason", "cycles", "time_us", "blocks", "cores", "bound_cycles", "limit", "ub_bytes", "gm_read",
+    "gm_write", "l2_hit_bytes", "l2_miss_bytes", "write_back_bytes", "simulated", "seconds", "chip", "chip_revision",
+    "version",
 )  # fmt: skip
 """What a row holds besides the parameters, in the order of tables."""
 FAILED = ("error", "crash")

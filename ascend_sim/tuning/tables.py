@@ -28,6 +28,8 @@ SIGNS = {
 MAX_TABLE = 60
 MAX_PANELS = 12
 MAX_ACROSS = 12
+_LESS = 0.01
+"""By so much less that the best point writes than others it is told."""
 
 _SHADES = ("black on green", "black on cyan", "black on yellow", "white on magenta", "white on red")
 
@@ -53,6 +55,7 @@ def print_tuned(tuned: Tuned, comparisons: Sequence[Comparison], console: Consol
         f"{best['cycles'] / best['bound_cycles']:.2f} of its lower bound ({best['limit']})",
         soft_wrap=True,
     )
+    _print_doubt(result, best, console)
     for comparison in comparisons:
         console.print(f"  {comparison.text}", soft_wrap=True, highlight=False)
 
@@ -74,6 +77,24 @@ def print_sweep(result: Result, console: Console, *, full: bool = False) -> None
         console.print(
             f"best: {point_text(best, result.space)}: {best['time_us']:,.2f} us, {best['cycles']:,} cycles",
             soft_wrap=True,
+        )
+        _print_doubt(result, best, console)
+
+
+def _print_doubt(result: Result, best: Mapping[str, Any], console: Console) -> None:
+    """Say so where the best point writes less to GM than others that differ from it in constants only."""
+    options = [name for name in result.space.axes if name != name.upper()]
+    most = max(
+        row["gm_write"]
+        for row in result.rows
+        if row["status"] == "ok" and all(row[name] == best[name] for name in options)
+    )
+    if best["gm_write"] < (1 - _LESS) * most:
+        console.print(
+            f"  it writes {best['gm_write']:,} bytes to GM, other points up to {most:,}: is all of the work done? "
+            "Runs for the time alone do not look at results; `run` with these values does",
+            soft_wrap=True,
+            highlight=False,
         )
 
 

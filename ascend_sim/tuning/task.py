@@ -294,14 +294,16 @@ def measures(run: Run) -> Row:
     """Return what a row says of a run that went through. A replayed run is not asked for its records."""
     recording = run.origin.recording if run.origin is not None else None
     if recording is not None:
-        from ascend_sim.roofline import lower_bound  # noqa: PLC0415  loads the machine
+        from ascend_sim.roofline import gm_bytes, lower_bound  # noqa: PLC0415  loads the machine
 
         l2, places = run.options["l2_start"], run.options["cores"]
         bound, limit = lower_bound(recording, run.chip, l2=l2, physical_cores=places)
         seats = len({(part.kind, part.sub_block) for part in recording.parts})
         cores = min(places, recording.blocks) * seats
+        read, written = gm_bytes(recording)
     else:
         summary = run.summary
+        read, written = (summary["bytes"][name] for name in ("gm_read", "gm_write"))
         bound, limit = summary["bound"]["lower_bound_cycles"], summary["bound"]["limit"]
         cores = len(run.log.cores)
     return {
@@ -312,6 +314,8 @@ def measures(run: Run) -> Row:
         "bound_cycles": bound,
         "limit": limit,
         "ub_bytes": run.origin.reserved.get("UB", 0) if run.origin is not None else 0,
+        "gm_read": read,
+        "gm_write": written,
         "l2_hit_bytes": run.memory["l2_hit_bytes"],
         "l2_miss_bytes": run.memory["l2_miss_bytes"],
         "write_back_bytes": run.memory["write_back_bytes"],

@@ -39,13 +39,14 @@ def test_every_point_is_what_a_run_says(target: str) -> None:
     ]  # fmt: skip
     for row in result.rows:
         alone = evaluate(Task(target, TOY), {"SIZE": row["SIZE"], "BUFFERS": row["BUFFERS"]})
-        for key in ("status", "cycles", "time_us", "bound_cycles", "limit", "ub_bytes"):
+        for key in ("status", "cycles", "time_us", "bound_cycles", "limit", "ub_bytes", "gm_read"):
             assert row[key] == alone[key]
+        assert row["gm_read"] == row["gm_write"] == 4 * 4096
         live = evaluate(
             Task(target, {**TOY, "checks": "collect", "numerics": "on"}),
             {"SIZE": row["SIZE"], "BUFFERS": row["BUFFERS"]},
         )
-        assert row["cycles"] == live["cycles"]
+        assert all(row[key] == live[key] for key in ("cycles", "gm_read", "gm_write"))
         assert row["bound_cycles"] <= row["cycles"]
         assert row["ub_bytes"] == 8 * row["SIZE"] * row["BUFFERS"]
     assert result.best() == min(result.rows, key=lambda row: row["cycles"])
@@ -92,6 +93,25 @@ def test_the_same_call_again_runs_nothing(target: str) -> None:
     more = swept(target, "SIZE=256:1024:256", workers=1)
     assert [row["seconds"] for row in more.rows][:2] == seconds
     assert more.folder == first.folder
+
+
+def test_a_winner_that_does_less_is_doubted(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A size that does not divide the work, in a program that forgets the rest: fast, and wrong."""
+    from ascend_sim.cli.app import app
+
+    def told(values: str) -> str:
+        with pytest.raises(SystemExit):
+            app(["sweep", target, "--set", f"SIZE={values}", "--chip", "toy", "--workers", "1"])
+        return capsys.readouterr().out
+
+    path = Path(target)
+    program = path.read_text(encoding="utf-8")
+    path.write_text(program.replace("range(0, 4096, n)", "range(0, 4097 - n, n)"), encoding="utf-8")
+    assert "it writes 12,288 bytes to GM, other points up to 16,384" in told("512,3072")
+    path.write_text(program, encoding="utf-8")
+    assert "it writes" not in told("512,3072")
 
 
 def test_a_data_frame(target: str) -> None:
