@@ -148,9 +148,18 @@ def is_file(path: Path) -> bool:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the known word nearest to `word`, or nothing."""
-    matches = difflib.get_close_matches(word, list(known), n=1)
+    """Return "; did you mean 'x'?" for the known word nearest to `word`, whatever its case; or nothing."""
+    names = list(known)
+    folded = {_folded(name): name for name in names}
+    if _folded(word) in folded:
+        return f"; did you mean {folded[_folded(word)]!r}?"
+    matches = difflib.get_close_matches(word, names, n=1)
+    matches += [folded[one] for one in difflib.get_close_matches(_folded(word), folded, n=1)]
     return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("_", "")
 
 
 def complaints(

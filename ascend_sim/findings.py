@@ -181,7 +181,7 @@ class Findings(CallSites):
         finding = Finding(
             kind,
             code,
-            messages.race_of_cores(conflict, names, self.sites, self._part(conflict))
+            messages.race_of_cores(conflict, names, self.log, self._part(conflict))
             + (self._writers(conflict) if what == "WAW" else "")
             if race
             else messages.coherence(conflict, names, self.sites),

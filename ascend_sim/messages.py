@@ -6,7 +6,8 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ascend_sim.trace import CoreLog, Item, Kind, Site
+from ascend_sim.naming import place_of
+from ascend_sim.trace import CoreLog, Item, Kind, Log, Site
 from isa.types import EVENT_SOURCE, EVENT_TARGET, Pipe, Space
 
 _LOOK_BACK = 1000
@@ -81,8 +82,28 @@ def race(
             "  what set_value stored is in the scalar unit's data cache, where no copy looks: it needs "
             "data_cache_clean_and_invalid before the flag as well"
         )
+    shared = shared_bytes(first, second)
+    if shared is not None:
+        lines.append(
+            f"  {where(first, names)} and {where(second, names)} {APART} {shared[0]} to {shared[1]}: if each is a "
+            f"tensor of its own, move one"
+        )
     near = _near_miss(earlier, later, core, sites)
     return "\n".join([*lines, f"  {near}"] if near else lines)
+
+
+APART = "share no more than bytes"
+"""What is said of two tensors of which neither lies in the other."""
+
+
+def shared_bytes(first: Access, second: Access) -> tuple[int, int] | None:
+    """Return the bytes that two tensors at fixed addresses share, if neither lies in the other."""
+    space, low, high = place_of(first.name)
+    other, other_low, other_high = place_of(second.name)
+    if space is None or space is not other or first.owner is not None or second.owner is not None:
+        return None
+    (low, high), (other_low, other_high) = sorted([(low, high), (other_low, other_high)])
+    return (other_low, high) if low < other_low < high < other_high else None
 
 
 def _near_miss(earlier: Item, later: Item, core: CoreLog, sites: list[Site]) -> str | None:
@@ -151,9 +172,32 @@ def _cure(earlier: Pipe, later: Pipe, first_line: int, second_line: int) -> str:
     )
 
 
-def race_of_cores(
-    conflict: Conflict, names: tuple[str, str], sites: list[Site], part: str = ""
-) -> str:
+def _near_miss_of_cores(earlier: Item, later: Item, log: Log) -> str | None:
+    """Say which flag between two cores looks as if it ordered two accesses, but does not."""
+    items = log.cores[later.core].items
+    past = bisect_left(items, later.index, key=_index)
+    for item in reversed(items[max(past - _LOOK_BACK, 0) : past]):
+        setter = item.partner if item.kind is Kind.WAIT_FLAG and item.event is None else None
+        if setter is None or setter.core != earlier.core or setter.kind is not Kind.SET_FLAG:
+            continue
+        if setter.event is not None or setter.mode < 0 or setter.pipe is Pipe.S:
+            continue
+        told = (
+            f"cross-core flag {item.event_id} at {place(log.sites[item.site])} stands between them, but its set at "
+            f"{place(log.sites[setter.site])}"
+        )
+        if setter.index < earlier.index:
+            return f"{told} comes before {earlier.name}"
+        if setter.pipe is not earlier.pipe:
+            return (
+                f"{told} is on PIPE_{setter.pipe.name}, which does not wait for {earlier.pipe.name}: put it on "
+                f"PIPE_{earlier.pipe.name}"
+            )
+        return None
+    return None
+
+
+def race_of_cores(conflict: Conflict, names: tuple[str, str], log: Log, part: str = "") -> str:
     """Say which blocks, or cores of one block, touch the same bytes, and that nothing orders them."""
     what, first, second = conflict
     verb = {"WAW": "write", "RAW": "write and read", "WAR": "read and write"}[what]
@@ -169,13 +213,16 @@ def race_of_cores(
     ]
     for use, name in ((first, names[0]), (second, names[1])):
         item = use.item
-        lines.append(f"  {item.name:<12} {place(sites[item.site])}  {name}, {item.pipe.name}")
+        lines.append(f"  {item.name:<12} {place(log.sites[item.site])}  {name}, {item.pipe.name}")
     atomic = ""
     if same_kind and all(use.item.pipe is not Pipe.S for use in (first, second)):
         atomic = ", or add to it by atomic stores (in no fixed order)"
     lines.append(
         f"  let each own its part of {buffer.name}{atomic}, or put a flag between cores, or sync_all, between the two"
     )
+    near = _near_miss_of_cores(first.item, second.item, log)
+    if near is not None:
+        lines.append(f"  {near}")
     if any(use.item.pipe is Pipe.S and not use.write for use in (first, second)):
         lines.append(
             "  a word that is polled by hand orders nothing for this check: ib_set and ib_wait do it, and are known"

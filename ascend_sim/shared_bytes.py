@@ -108,7 +108,7 @@ class Statics:
         keys: Sequence[tuple[str, DType]],
     ) -> None:  # fmt: skip
         session = self._program.session
-        mine, theirs = self._called((access.name, access.dtype)), self._called(keys[other])
+        mine, theirs = self.called(access.name, access.dtype), self.called(*keys[other])
         session.report(
             "ALIAS",
             "live-tensors-overlap",
@@ -123,9 +123,9 @@ class Statics:
             struck=True,
         )
 
-    def _called(self, key: tuple[str, DType]) -> str:
-        name = self._names.get(key)
-        return f"{key[0]} ({name})" if name else f"{key[0]} ({key[1]})"
+    def called(self, place: str, dtype: DType) -> str:
+        """Return a tensor's place with the variable that holds it, or with its type."""
+        return f"{place} ({self._names.get((place, dtype)) or dtype})"
 
 
 def _meeting(

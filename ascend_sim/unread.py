@@ -194,6 +194,8 @@ def _report(program: Program, found: list[tuple[_Result, _Result]]) -> None:
     session = program.session
     result, killer = found[0]
     item, access = result.item, result.access
+    fixed = access.owner is None
+    called = program.statics.called(access.name, access.dtype) if fixed else access.name
     if killer.item.site == item.site:
         by = "the next product of this line"
         cure = "To go on adding, give cmatrix_init_val False from the second step on"
@@ -203,7 +205,7 @@ def _report(program: Program, found: list[tuple[_Result, _Result]]) -> None:
     session.report(
         "INFO",
         "overwritten-unread",
-        f"{item.name} writes {access.name}, {access.space.name} bytes {access.low} to {access.high}, and before "
+        f"{item.name} writes {called}, {access.space.name} bytes {access.low} to {access.high}, and before "
         f"anything has read one of them {by} overwrites them all, {_often(len(found))}. {cure}",
         item.site,
         program.core.name,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ascend_sim.doctor.parts import PARTNER, SYNC, CallPart, FilePart
 from ascend_sim.doctor.source import Edit, Key, Source, Workshop
 from ascend_sim.errors import Finding
+from ascend_sim.messages import APART
 from ascend_sim.trace import Log
 from isa.types import HardEvent
 
@@ -96,6 +97,8 @@ class Remedies:
 
     def _order(self, finding: Finding, anchors: list[Anchor]) -> None:
         """Order two accesses of one core: a barrier, or a flag from the earlier one's pipe to the later one's."""
+        if finding.code == "race-waw" and APART in finding.message:
+            return  # in order, the later one would still destroy what the earlier one has written
         later, others = anchors[0], anchors[1:]
         earlier = others[0] if others else later
         part = later.part
@@ -129,6 +132,15 @@ class Remedies:
                     self._insert(call.text(PARTNER[call.name]), anchor, 1.0)
 
     def _order_cores(self, anchors: list[Anchor]) -> None:
+        """Order accesses of two cores: an earlier set on the right pipe, a wait for it, a meeting of all."""
+        earlier = anchors[1] if len(anchors) > 1 else anchors[0]
+        for call in earlier.part.near(earlier.key):
+            words = call.arguments.split(", ")
+            if call.name == "cross_core_set_flag" and len(words) == 3 and earlier.pipe:
+                owner, named, _ = words[2].rpartition(".PIPE_")
+                pipe = f"{owner if named else earlier.part.pipes}.PIPE_{earlier.pipe}"
+                text = replace(call, arguments=", ".join([*words[:2], pipe])).text(call.name)
+                self._make(0.9, Edit(earlier.file, call.key, "replace", text))
         for anchor in anchors[:2]:
             part = anchor.part
             for call in part.calls:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,9 @@ def describe(edit: Edit, workshop: Workshop) -> str:
     if edit.how == "replace":
         return f"change {where} from `{old}` to {new}"
     other = source.words(edit.other).splitlines()[0]
+    if edit.how == "swap" and edit.line == edit.other[0]:
+        first = ast.unparse(source.statements[edit.other])
+        return f"swap the two statements of {where}: `{first}` first"
     if edit.how == "swap":
         return f"swap lines {edit.line} and {edit.other[0]} of {short(edit.file)}: `{other}` first"
     return f"move {where} (`{old}`) behind line {edit.other[0]} (`{other}`)"
