@@ -68,7 +68,10 @@ class Program(FlagItems, ScalarItems):
         self.tpipe: Any = None
         self.auto_tensors: Any = None  # where tensors go that the compiler places
         self.failure: BaseException | None = None
-        self.freed: dict[int, int] = {}  # free buffers of queues: serial, site of free_tensor
+        self.freed: dict[
+            int, int
+        ] = {}  # buffers that nobody may use: serial, site of free_tensor or reset
+        self.taken_back: set[int] = set()  # those of a reset
         self.libraries: dict[str, Any] = {}  # what the high-level part keeps on this core
         self.closing: list[Callable[[], None]] = []  # what it does when the function has returned
         self.settings = Settings(self)
@@ -234,12 +237,21 @@ class Program(FlagItems, ScalarItems):
 
     def _report_use_after_free(self, call: Call, access: Access, site: int) -> None:
         assert access.owner is not None
+        serial = access.owner.serial
+        how, cure = (
+            "free_tensor",
+            "the next alloc_tensor may hand its bytes to somebody else. Free it after",
+        )
+        if serial in self.taken_back:
+            how, cure = (
+                "reset",
+                "the next init_buffer hands its bytes to somebody else. Reset after",
+            )
         self.session.report(
             "QUEUE",
             "use-after-free",
-            f"{call.name} uses {access.name} after free_tensor at "
-            f"{self.session.where_text(self.freed[access.owner.serial])}: the next alloc_tensor may hand its "
-            f"bytes to somebody else. Free it after its last use",
+            f"{call.name} uses {access.name} after {how} at {self.session.where_text(self.freed[serial])}: {cure} its "
+            f"last use",
             site,
             self.core.name,
             call.pipe.name,

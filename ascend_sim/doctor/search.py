@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_sim.doctor.remedies import Remedies, Remedy
 from ascend_sim.doctor.source import Edit, Workshop
-from ascend_sim.errors import Finding, UnsupportedError
+from ascend_sim.errors import Finding, KernelError, UnsupportedError
 from ascend_sim.messages import short
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Doctor:
                 if patient.exhausted:
                     break
                 trial = patient.with_edits((*done, *remedy))
-                if trial is None:
+                if trial is None or _ended_otherwise(trial):
                     continue
                 found = _keys([one for one in trial.findings if one.kind in SYNC_KINDS])
                 if trial.error is None and not found and patient.as_before(trial):
@@ -128,6 +128,14 @@ class _Patient:
             and not any(one.kind in SYNC_KINDS for one in trial.findings)
             and self.as_before(trial)
         )
+
+
+def _ended_otherwise(trial: Trial) -> bool:
+    """Return whether a run came to an early end by something else than synchronisation: it hides what would follow."""
+    error = trial.error
+    if isinstance(error, KernelError):
+        return error.finding.kind not in SYNC_KINDS
+    return error is not None
 
 
 def _keys(findings: list[Finding]) -> Keys:

@@ -31,13 +31,14 @@ class TBuf(OwnPool):
         self._owner: Owner | None = None
         self._address = 0
 
-    def _take(self, label: str, address: int, length: int) -> None:
-        """Get the bytes."""
+    def _take(self, label: str, address: int, length: int) -> int:
+        """Get the bytes; return the serial number of their owner."""
         self.label, self.length, self._address = label, length, address
         space = POSITION_SPACE[self.position]
         stream = program()
         self._owner = stream.session.owner(label, space, address, length)
         stream.plain.add(self._owner.serial)
+        return self._owner.serial
 
     def get(self, dtype: DType, len: int | None = None, shape: Any = None) -> LocalTensor:
         """Return the buffer as `len` elements of a type (all that fit where None); no instruction reads `shape`."""
@@ -76,6 +77,7 @@ class Buffers:
     def __init__(self) -> None:
         self._queues: list[TQueBind] = []
         self._pools: list[TBufPool] = []
+        self._plain: list[int] = []  # owners of TBufs' bytes
 
     def init_buffer(self, que: Any = None, num: int = 0, len: int = 0, *, buf: Any = None) -> None:
         """Give a queue `num` blocks of `len` bytes (rounded up to 32), or a TBuf `num` bytes."""
@@ -105,7 +107,7 @@ class Buffers:
         space = POSITION_SPACE[target.position]
         address = self._reserve(label, space, count, rounded)
         if isinstance(target, TBuf):
-            target._take(label, address, rounded)
+            self._plain.append(target._take(label, address, rounded))
         else:
             target._take(label, address, count, rounded)
             self._queues.append(target)
@@ -148,7 +150,17 @@ class Buffers:
         stream = program()
         for queue in self._all_queues():
             queue._drain(stream)
-        self._queues, self._pools = [], []
+        taken_back = dict.fromkeys(self._owners(), stream.site())
+        stream.freed |= taken_back
+        stream.taken_back |= taken_back.keys()
+        self._queues, self._pools, self._plain = [], [], []
+
+    def _owners(self) -> list[int]:
+        """Return the serial numbers of the owners of all bytes that were handed out here."""
+        found = [*self._plain, *(block.serial for queue in self._queues for block in queue._blocks)]
+        for pool in self._pools:
+            found += pool._owners()
+        return found
 
     def _reserve(
         self, label: str, space: Space, count: int, length: int, *, whole_memory: bool = False

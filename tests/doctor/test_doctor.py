@@ -191,6 +191,15 @@ def test_two_faults(clinic: Clinic) -> None:
     assert found and found[0].edit.count("add `") == 2
 
 
+def test_an_edit_that_ends_the_run_early_is_no_step_forward(clinic: Clinic) -> None:
+    """Without its alloc the queue's tensor has no name: that run has no findings, since it comes to nothing."""
+    bound = QUEUES.replace("        source.enque(a)\n        a = source.deque(asc.float32)\n", "")
+    plain = bound.replace("        target.enque(b)\n        b = target.deque(asc.float32)\n", "")
+    doctor = Doctor()
+    found = clinic.findings(clinic.load(plain), doctor)
+    assert found and found[0].edit.count("add `") >= 2
+
+
 def test_no_edit_is_shown_that_does_not_cure(clinic: Clinic) -> None:
     wrong = FLAGS.replace(
         "        asc.adds(b, a, 1.0, 256)\n",

@@ -179,6 +179,49 @@ def test_use_after_free() -> None:
     assert run.exit_code == 2
 
 
+@pytest.mark.parametrize("of_queue", [True, False])
+@pytest.mark.parametrize("pooled", [True, False])
+def test_use_after_a_reset(of_queue: bool, pooled: bool) -> None:
+    def kernel(z: asc.GlobalAddress) -> None:
+        pipe = asc.TPipe()
+        giver = asc.TBufPool(asc.TPosition.VECCALC) if pooled else pipe
+        if pooled:
+            pipe.init_buf_pool(giver, 1024)
+        queue, work = asc.TQue(asc.TPosition.VECOUT, 1), asc.TBuf()
+        giver.init_buffer(que=queue, num=1, len=256)
+        giver.init_buffer(work, 256)
+        t = queue.alloc_tensor(asc.float32) if of_queue else work.get(asc.float32)
+        asc.duplicate(t, 1.0, 64)
+        giver.reset()  # reset
+        asc.set_flag(asc.HardEvent.V_MTE3, 7)
+        asc.wait_flag(asc.HardEvent.V_MTE3, 7)
+        asc.data_copy(window(z), t, 64)  # used
+
+    (finding,) = toy_run(kernel, floats(64)).findings
+    assert (finding.kind, finding.code) == ("QUEUE", "use-after-free")
+    assert finding.line == line_of(kernel, "# used")
+    assert f"after reset at tests/machine/test_queue_mistakes.py:{line_of(kernel, '# reset')}" in (
+        finding.message
+    )
+
+
+def test_buffers_that_come_after_a_reset() -> None:
+    def kernel(z: asc.GlobalAddress) -> None:
+        pipe = asc.TPipe()
+        queue = asc.TQue(asc.TPosition.VECOUT, 1)
+        for _ in range(2):
+            pipe.init_buffer(que=queue, num=1, len=256)
+            t = queue.alloc_tensor(asc.float32)
+            asc.duplicate(t, 1.0, 64)
+            queue.enque(t)
+            t = queue.deque(asc.float32)
+            asc.data_copy(window(z), t, 64)
+            queue.free_tensor(t)
+            pipe.reset()
+
+    assert toy_run(kernel, floats(64)).findings == []
+
+
 def test_a_write_after_free_is_seen_too() -> None:
     def kernel() -> None:
         pipe = asc.TPipe()
