@@ -50,6 +50,7 @@ def sample(asked: Asked) -> Estimate:
             f"the loop at {min(sampler.left_early)} ends early, at a trip that may have been left out: count its trips "
             "with Python's range, or run without --sampled"
         )
+    sampler.settle()
     totals = sampler.totals
     for log in session.log.cores:
         totals += counted(log)

@@ -52,7 +52,7 @@ class _Fit:
     """Times and counts of a trip as a line in its features, with a level of its own for each window.
 
     A window is what was measured between two gaps. The trips of a gap lie between the levels of the windows on
-    either side.
+    either side: half way on average, nearer to the later one where cores drew level (`Stretch.settling`).
     """
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
@@ -93,7 +93,8 @@ class _Fit:
             step = max(1, (end - first) // LOOKED_AT) | 1  # odd: in no step with buffers in turn
             features = np.mean([_features(stretch, t) for t in range(first, end, step)], axis=0)
             near = np.tile(features, OVERLAP)
-            one = (before + after) / 2 + (near - self._center) @ self._slopes
+            earlier = _share(stretch, window)
+            one = earlier * before + (1 - earlier) * after + (near - self._center) @ self._slopes
             one[0] += self._own.get(stretch.core, 0.0)
             number = end - first
             trips += number
@@ -131,6 +132,28 @@ def _measured(stretch: Stretch) -> list[tuple[int, int]]:
         found += [(window, position) for position in range(settled, stop)]
         first = stretch.gaps[window] + 1 if window < len(stretch.gaps) else stop
     return found
+
+
+def _share(stretch: Stretch, window: int) -> float:
+    """Return how much of the level before a gap its trips have on average; the level behind it has the rest.
+
+    What is not settled yet shrinks by the same factor in each trip. Levels are those of the middle of their windows.
+    """
+    stays = stretch.settling[window] if stretch.settling else 1.0
+    gap = stretch.gaps[window]
+    first, end = stretch.trips[gap] + 1, stretch.trips[gap + 1]
+    middles = [
+        float(
+            np.mean([stretch.trips[at] for side, at in _measured(stretch) if side == one] or [edge])
+        )
+        for one, edge in ((window, first - 1), (window + 1, end))
+    ]
+    length = middles[1] - middles[0]
+    places = np.arange(first, end) - middles[0]
+    if stays >= 1 - 1e-6:
+        return float(np.clip(1 - places / length, 0, 1).mean())
+    left = stays**length
+    return float(np.clip((stays**places - left) / (1 - left), 0, 1).mean())
 
 
 def _own_pace(rest: NDArray[Any], cores: NDArray[Any]) -> dict[int, float]:

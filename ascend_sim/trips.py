@@ -30,7 +30,7 @@ HEAD, MIDDLE, TAIL = 8, 8, 8
 START, WARM, DRAIN = 4, 2, 2
 """Trips that do not count: at the start, behind a gap until L2 has what it needs, and at the end."""
 FIRST_GAP = 12
-"""Trips of the first gap at most. Behind it all is settled, and the long second gap lies between settled trips."""
+"""Trips of the first gap at most. Behind it most is settled, and the long second gap lies between settled trips."""
 PERIOD = 2
 """Gaps are multiples of it, so that buffers that are used in turn stay in turn."""
 WORTHWHILE = 1.3
@@ -39,7 +39,7 @@ SHORT, MOST = 64, 4
 """Of loops whose trips have fewer items than SHORT, more trips are simulated: up to MOST times as many."""
 
 DRAWING_LEVEL = 0.85
-"""Cores draw level if from the middle of the first trips to their end they come so much closer to each other."""
+"""Cores draw level if between two of the trips before a gap they come so much closer to each other."""
 
 Counts = Counter[tuple[str, str, str]]
 """Instructions and bytes: what, core, pipe."""
@@ -79,6 +79,8 @@ class Stretch:
     trips: list[int] = field(default_factory=list)
     marks: list[Item | None] = field(default_factory=list)
     counts: list[Counts] = field(default_factory=list)
+    settling: list[float] = field(default_factory=list)
+    """By gap: what a trip leaves of the distances between cores; 1 where they do not draw level."""
 
     @property
     def times(self) -> list[int]:
@@ -108,6 +110,7 @@ class Sampler:
         self._cores: dict[tuple[str, int, CoreKind], list[Stretch]] = {}  # a loop on each core
         self._last: dict[int, Item] = {}  # what each core issued last before its log was emptied
         self._filled: set[tuple[int, int, int]] = set()
+        self._settling: dict[tuple[int, int, int], float] = {}  # by phase, loop and gap
 
     def trips(self, program: Program, count: int, features: Features | None) -> Iterable[int]:
         """Return the trips that a core makes of a loop. Loops inside one that leaves some out make all of theirs."""
@@ -134,8 +137,11 @@ class Sampler:
                 if trip != before + 1:
                     self._fill(stretch, self._rate(missed) * (trip - before - 1))
                     missed = []
-                    if not stretch.gaps and core.kind is self._leading:
-                        program.stand_still(partial(self._lead, stretch, len(stretch.trips) - 2))
+                    if core.kind is self._leading:
+                        left_out = trip - before - 1
+                        program.stand_still(
+                            partial(self._lead, stretch, self._two(stretch), left_out)
+                        )
                 missed.append(self._l2.missed)
                 stretch.trips.append(trip)
                 stretch.marks.append(self._last.get(core.index))
@@ -186,20 +192,36 @@ class Sampler:
             filled = self._rate(missed) * left_out
             self._l2.hold_between(self._buffers, min(1.0, room / max(filled, 1)))
 
-    def _lead(self, stretch: Stretch, late: int, _: Core) -> int:
-        """Return by how many cycles a core is ahead of the last one, if cores draw level: skipped trips let them.
+    def _two(self, stretch: Stretch) -> tuple[int, int, int]:
+        """Return the gap that begins now, and the two positions before it by which cores are compared."""
+        gaps, late = stretch.gaps, len(stretch.trips) - 2
+        early = gaps[-1] + 1 + WARM * stretch.scale if gaps else late // 2
+        return len(gaps), early, late
 
-        `late` is the trip by which they are compared. Cores start one after the other and share the memory system.
-        Those behind often find it free and catch up, and then all want the same at the same time and are slower.
+    def _lead(self, stretch: Stretch, two: tuple[int, int, int], trips: int, _: Core) -> int:
+        """Return by how many cycles a core falls back behind the last one in the trips of a gap, if cores draw level.
+
+        Cores start one after the other and share the memory system. Those behind often find it free and catch up, and
+        then all want the same at the same time and are slower. Each trip leaves the same part of their distances.
         """
+        gap, early, late = two
         cores = self._cores[stretch.site, stretch.ordinal, stretch.kind]
-        early = late // 2
-        if any(len(one.marks) <= late or one.marks[late] is None for one in cores):
+        if early >= late or any(len(one.marks) <= late or one.marks[late] is None for one in cores):
             return 0
         before, now = ([one.times[mark] for one in cores] for mark in (early, late))
-        if min(now) < 0 or pstdev(now) > DRAWING_LEVEL * pstdev(before):
+        if min(now) < 0 or pstdev(now) >= DRAWING_LEVEL * pstdev(before):
             return 0
-        return max(now) - stretch.times[late]
+        stays = (pstdev(now) / pstdev(before)) ** (1 / (late - early))
+        self._settling[stretch.phase, stretch.ordinal, gap] = stays
+        return round((max(now) - stretch.times[late]) * (1 - stays**trips))
+
+    def settle(self) -> None:
+        """Let all loops know how fast cores drew level at their gaps: those that lead saw it."""
+        for stretch in self.stretches:
+            key = stretch.phase, stretch.ordinal
+            stretch.settling = [
+                self._settling.get((*key, gap), 1.0) for gap in range(len(stretch.gaps))
+            ]
 
     def _take(self, program: Program) -> Counts:
         """Count what a core has issued since the last time, and forget all but its last item: logs are large."""

@@ -220,8 +220,12 @@ def _blocks(line: str, waited_on: list[dict[str, Any]]) -> list[str]:
     rows = _sum(waited_on, "pipe", "line")
     if not rows:
         return []
-    told = [f"{row['pipe']} at {row['line']} ({row['cycles']:,} cycles)" for row in rows[:3]]
+    told = [f"{row['pipe']} {_at(row['line'])} ({row['cycles']:,} cycles)" for row in rows[:3]]
     return [f"What waits for the flag set here: {_list(told)}."]
+
+
+def _at(line: str) -> str:
+    return f"at {line}" if line else "where the kernel ends"
 
 
 def _critical(path: Mapping[str, int], cycles: int, counts: list[dict[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,7 +81,12 @@ def _matrix(grid: Grid) -> tuple[Times, list[list[str]]]:
 def _text(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
-    return f"{row['time_us']:,.0f}" if row["status"] == "ok" else SIGNS[row["status"]]
+    return _time(row["time_us"]) if row["status"] == "ok" else SIGNS[row["status"]]
+
+
+def _time(time: float) -> str:
+    """Return a time with three digits, or all that it has before its point: neighbours in a map differ by little."""
+    return f"{time:,.{max(2 - int(math.log10(max(time, 1))), 0)}f}"
 
 
 def _figure(width: float, height: float) -> Any:
@@ -107,7 +113,7 @@ def _heat_png(result: Result, grids: Sequence[tuple[str, Grid]], path: Path) -> 
         axes.set_yticks(range(len(ys)), [str(value) for value in ys])
         axes.set_xlabel(x)
         axes.set_ylabel(y)
-        axes.set_title(title or result.task.target)
+        axes.set_title(title)  # which of several maps it is
         middle = _middle(times)
         for down, line in enumerate(texts):
             for across, text in enumerate(line):
@@ -138,7 +144,8 @@ def _lines_png(result: Result, series: Sequence[Series], path: Path) -> None:
         axes.plot(xs, _numbers(ys), marker="o", label=title)
     axes.set_xlabel(x_name(result))
     axes.set_ylabel("time in us")
-    axes.set_ylim(bottom=0)
+    highest = max((time for _, _, ys in series for time in ys if time is not None), default=1.0)
+    axes.set_ylim(0, 1.06 * highest)
     axes.grid(alpha=0.3)
     if len(series) > 1:
         axes.legend(fontsize=8)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ from hypothesis import strategies as st
 
 import ascend_sim as sim
 from ascend_sim import asc
-from ascend_sim.trips import PERIOD, chosen
+from ascend_sim.steady import left_out
+from ascend_sim.trace import Item
+from ascend_sim.trips import PERIOD, Stretch, chosen
+from isa.types import CoreKind
 
 TILE = 512
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
@@ -118,6 +123,30 @@ def test_the_whole_is_as_long(kernel: Any, tiles: int, blocks: int) -> None:
     for pipe in ("V", "MTE2", "MTE3"):
         assert found.counts["instructions", "aiv", pipe] == pytest.approx(vector[pipe], rel=0.02)
     assert found.counts["bytes", "aiv", "MTE2"] == x.nbytes
+
+
+@pytest.mark.parametrize(
+    ("count", "stays"), [(40, 0.9), (40, 0.97), (200, 0.95), (3000, 0.9), (60, 1.0)]
+)
+def test_trips_of_a_gap_settle_as_cores_draw_level(count: int, stays: float) -> None:
+    """Trips are 3000 cycles shorter at first, and each leaves `stays` of that; or they grow by 10 cycles each."""
+
+    def takes(trip: int) -> float:
+        return 65_000 - 3_000 * stays**trip if stays < 1 else 65_000 + 10 * trip
+
+    trips = chosen(count)
+    stretch = Stretch("k.py:1", 0, 0, CoreKind.AIC, 1, count, 1, None, trips)
+    time = 0.0
+    for trip in trips:
+        stretch.marks.append(cast("Item", SimpleNamespace(issue=round(time))))
+        stretch.counts.append(Counter())
+        time += takes(trip)
+    stretch.marks.append(cast("Item", SimpleNamespace(issue=round(time))))
+    stretch.settling = [stays] * len(stretch.gaps)
+    (found,) = left_out([stretch])
+    missing = sum(takes(trip) for trip in set(range(count)) - set(trips))
+    assert found.cycles == pytest.approx(missing, rel=0.001)
+    assert abs(found.cycles - missing) <= found.error
 
 
 def test_a_run_that_is_not_sampled_makes_all_trips() -> None:
