@@ -211,7 +211,7 @@ class Sampler:
         before, now = ([one.times[mark] for one in cores] for mark in (early, late))
         if min(now) < 0 or pstdev(now) >= DRAWING_LEVEL * pstdev(before):
             return 0
-        stays = (pstdev(now) / pstdev(before)) ** (1 / (late - early))
+        stays: float = (pstdev(now) / pstdev(before)) ** (1 / (late - early))
         self._settling[stretch.phase, stretch.ordinal, gap] = stays
         return round((max(now) - stretch.times[late]) * (1 - stays**trips))
 
