@@ -10,7 +10,7 @@ from ascend_sim.launch import on_run
 from ascend_sim.run import Run
 from tests.exports import check_reports
 
-ITEMS, RUNS = 1500, 8
+ITEMS, RUNS = 600, 3
 """Which runs' reports are looked over beside any test: those of so many items at most, so many of a test at most."""
 
 MORE_ITEMS, MORE_RUNS = 20_000, 10_000
