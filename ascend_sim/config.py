@@ -161,10 +161,11 @@ class VectorCost(_Section):
 class Gm(_Section):
     """The way of one core to GM, before it meets the shared L2 and HBM.
 
-    `window_*` and `store_window` bound the bytes in flight (misses only), `move_issue` is the time from one
-    instruction's start to its successor's, `same_line` the extra for each further core on one line, `crowd` that on a
-    miss for each other port with misses in flight. A cube core fetches `granule_aic` bytes at a time, a vector core a
-    sector; `nd2nz_port` is the rate of loads that turn rows into fractals.
+    `window_*` and `store_window` bound the bytes in flight (misses, stores, what cores ask for that meet in the same
+    lines), of which each burst takes whole entries of `window_entry`. `move_issue` is the time from one instruction's
+    start to its successor's, `same_line` how long a line is taken by each further core, `crowd` the extra on a miss for
+    each other port with misses in flight. A cube core fetches `granule_aic` bytes at a time, a vector core a sector;
+    `nd2nz_port` is the rate of loads that turn rows into fractals.
     """
 
     latency_l2_read: Cycles
@@ -180,6 +181,7 @@ class Gm(_Section):
     read_write_sum_aiv: Rate
     window_core: Size
     window_aiv: Size
+    window_entry: Size
     store_window: Size
     move_issue: Cycles
     line: Size
@@ -208,12 +210,16 @@ class L2(_Section):
 class Hbm(_Section):
     """The memory behind L2: one rate that reads and writes share.
 
-    Where both are on the way, each byte of the lesser direction costs `turnaround` more.
+    Where both are on the way, each byte of the lesser direction costs `turnaround` more. Around L2 a burst takes as
+    long as `least` bytes, and a `page` serves one core after the other, `row_cycle` each.
     """
 
     bytes: Size
     gbps: Rate
     turnaround: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    least: Size
+    page: Size
+    row_cycle: Cycles
 
 
 class Cube(_Section):
@@ -231,7 +237,10 @@ class Cube(_Section):
 
 
 class Mte1(_Section):
-    """L1 to L0A, L0B, BT (MTE1) and FB (fixpipe): `head + bytes / port`."""
+    """L1 to L0A, L0B, BT (MTE1) and FB (fixpipe): `head + bytes / port`.
+
+    `l1_port` is what L1 takes and gives together: MTE1 is slower while MTE2 writes.
+    """
 
     head: Cycles
     bt_head: Cycles
@@ -240,6 +249,7 @@ class Mte1(_Section):
     l0b_port: Rate
     bt_port: Rate
     fb_port: Rate
+    l1_port: Rate
 
 
 class Fixpipe(_Section):

@@ -146,6 +146,7 @@ class Core:
         if self.kind is CoreKind.AIC:
             self.unit_flags = UnitFlags(self, units)
             self.pipes[Pipe.M].gate = self.pipes[Pipe.FIX].gate = self.unit_flags
+            self.pipes[Pipe.MTE1].beside = ports[Pipe.MTE2]
         self.lanes: list[PipeQueue | None] = [self.pipes.get(pipe) for pipe in Pipe]
         self._lane_of: list[PipeQueue | None] = self.lanes * len(Kind)  # by `Step.slot`
         self.scalar_rank = rank * len(Pipe) << ITEM_BITS

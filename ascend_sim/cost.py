@@ -70,6 +70,17 @@ def _local_move_price(call: Call, chip: Chip) -> Price:
     return Price(cycles, cycles, 0, 0)
 
 
+def beside_writes(cost: Price, rate: float, chip: Chip) -> Price:
+    """Return the price of a move out of L1 while `rate` bytes a cycle are written to it: they share L1's port.
+
+    Each of the two has at least half of it.
+    """
+    width = chip.mte1.l1_port
+    rate = min(rate, width / 2)
+    extra = whole(cost.interval * rate / (width - rate))
+    return Price(cost.interval + extra, cost.duration + extra, cost.conflict, cost.lead)
+
+
 def load_limit(call: Call, chip: Chip) -> float:
     """Return the rate of a load that re-lays rows as fractals, in bytes a cycle; 0 where the port's own rate holds."""
     return chip.gm.nd2nz_port if call.extra.startswith("nd2nz") else 0.0

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ascend_sim.agenda import RETIRE, SERVE, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.l2 import L2
+from ascend_sim.lines import Key, Lines
 from ascend_sim.requests import Requests
-from ascend_sim.servers import BACK, BYPASS_WRITE, EPSILON, HIT, MISS, SHARES, WRITE, Servers
+from ascend_sim.servers import BACK, BYPASS_WRITE, EPSILON, HIT, LOST, MISS, SHARES, WRITE, Servers
 from ascend_sim.trace import Transfer
 from isa.types import CacheMode, CoreKind, Pipe
 
@@ -26,6 +27,9 @@ FIRST_PORT = -(1 << 30)
 """Ends of transfers come before all else that is due in their cycle and phase: ranks of ports from here on."""
 
 _BYPASS = CacheMode.CACHE_MODE_DISABLE
+
+STEP = 20
+"""Cycles of a miss's latency that make a difference to the rate: ports with nearly the same latency share a class."""
 
 
 class Cluster:
@@ -43,14 +47,17 @@ class Port:
 
     `kind` is what it moves at the moment, None when it moves nothing, `cap` the bytes a cycle that it may take. While
     the servers have enough, `left` bytes were to be moved at cycle `since`, and all is through at `due`; else it is a
-    member of `group`. Each byte pushes `back` dirty ones out of L2. `width` is the port's own rate, `limit` that of
-    what it moves now. One item may be `waiting` for the `current` one's bytes to pass. `begun(item)` is called when an
-    item's bytes begin to pass, `done(item)` when they have.
+    member of `group`. Each byte pushes `back` dirty ones out of L2, and costs HBM the time for `lost` others (for
+    `losing`, what comes next). `width` is the port's own rate, `limit` that of what it moves now; misses get `reach` of
+    what their window allows. One item may be `waiting` for the `current` one's bytes to pass. `begun(item)` is called
+    when an item's bytes begin to pass, `done(item)` when they have. `met` are the ports that move the same lines,
+    `place`, itself among them.
     """
 
     __slots__ = (
         "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head", "kind",
-        "left", "limit", "missed", "other", "rank", "since", "ticket", "waiting", "width", "write",
+        "left", "limit", "losing", "lost", "met", "missed", "other", "place", "rank", "reach", "since", "ticket",
+        "waiting", "width", "write",
     )  # fmt: skip
 
     def __init__(
@@ -65,11 +72,14 @@ class Port:
         self.rank = rank
         self.width = self.limit = float(width)
         self.granule = granule
-        self.back = 0.0
+        self.back = self.lost = self.losing = 0.0
+        self.reach = 1.0
         self.missed = 0  # requests of its that count as in flight
         self.write = head is not None
         self.head = whole(head or 0)  # of a store: from its start to its first byte
         self.cluster = cluster
+        self.met: list[Port] = []
+        self.place: Key = (0, 0, 0, False)
         self.other: Port | None = None  # the same core's other direction, when they share a bus
         self.begun: Any = None
         self.done: Any = None
@@ -84,6 +94,12 @@ class Port:
         self.finish = 0.0
         self.ticket = 0
 
+    @property
+    def rate(self) -> float:
+        """Bytes a cycle that it moves at the moment, where it moves any."""
+        rate: float = self.cap if self.group is None else self.group.rate
+        return rate
+
 
 class GlobalMemory:
     """The memory system of one chip during one launch."""
@@ -94,22 +110,26 @@ class GlobalMemory:
         self.l2 = L2(chip)
         self.servers = Servers(chip)
         self.requests = Requests(chip)
+        self.lines = Lines(chip)
         gm = chip.gm
         self.latency_hit = whole(gm.latency_l2_read)
         self.latency_miss = whole(gm.latency_hbm)
         self.sum_limit = gm.read_write_sum_aiv
         self.core_window = gm.window_core / gm.latency_hbm
         self.aiv_window = gm.window_aiv / gm.latency_hbm
+        self.store_window = gm.store_window / gm.latency_l2_write
         self.crowd = gm.crowd
         self.latency_write = whole(gm.latency_l2_write)
         self.owed = 0.0  # dirty bytes pushed out that no transfer has been charged for, less than an eighth each
         self.clusters: dict[int, Cluster] = {}
-        # Ports with misses in flight by the misses' begin, and how many ports these are.
-        self._missing: deque[tuple[int, Port]] = deque()
+        # Ports with misses in flight by the misses' begin, and how many ports these are; when the lines are there.
+        self._missing: deque[tuple[int, Port, Key]] = deque()
+        self._fetched: dict[Key, int] = {}
         self._waiting = 0
         self.shared = False  # the servers have too little, so ports move in classes
         self._scheduled = -1
         self._settling = -1
+        self._regrouping = -1
 
     def ports(self, rank: int, cluster: int, kind: CoreKind) -> dict[Pipe, Port]:
         """Return the ports of one core by the pipe that uses them."""
@@ -159,7 +179,7 @@ class GlobalMemory:
         self, port: Port, item: Any, access: Access, base: int, bypass: bool, limit: float
     ) -> None:
         """Let an item's bytes follow those before it; what L2 holds counts from here on."""
-        moved, ragged = self.requests.cut(access, base, port.granule)
+        moved, ragged, full = self.requests.cut(access, base, port.granule)
         hit, miss, back = 0, moved, 0
         if not bypass:
             hit, miss, back = self.l2.touch(access, base, port.granule, write=port.write)
@@ -167,25 +187,55 @@ class GlobalMemory:
                 # A line that a ragged burst takes a part of is of no use to the burst that takes the rest.
                 miss = min(moved, moved * miss // ragged if ragged else miss)
                 hit = moved - miss
+        low = base + access.low - access.base
+        high = low + access.high - access.low
+        if self.lines.come(port, access.buffer, low, high, bypass):
+            self._regroup()
         if port.write:
             kind = BYPASS_WRITE if bypass else WRITE
             transfer = Transfer(moved, kind, port.head, moved / limit)
-            transfer.complete = self._latency_miss(port) if back else self.latency_write
+            if back:  # its last byte, too, waits until a dirty one has left
+                transfer.miss_latency = transfer.complete = self._latency_miss(port)
+            else:
+                transfer.complete = self.latency_write
+            limit = min(limit, self._store_limit(port))
         elif miss:
-            latency = self._latency_miss(port)
-            transfer = Transfer(miss, MISS, latency, moved / limit)
-            transfer.rest = hit
-            transfer.miss_latency = latency - self.latency_hit
-            window = self.aiv_window if port.other is not None else self.core_window
-            transfer.alone = hit / limit + miss / min(limit, window)
+            transfer = self._missed(port, hit, miss, full, limit)
         else:
             transfer = Transfer(hit, HIT, self.latency_hit, hit / limit)
+            if self._fetched:  # another core's miss of these lines may still be under way
+                later = self._fetched.get(port.place, 0) - self.agenda.now - self.latency_hit
+                if later > 0:
+                    transfer.latency += later
+                    transfer.miss_latency = later
         port.current = item
         item.spent = transfer
         transfer.began = self.agenda.now
         share = self._pushed_out(back, transfer.size) if back or self.owed else 0.0
+        if bypass or port.lost:
+            lost = self.requests.lost(access, moved) if bypass else 0.0
+            port.losing = round(lost * SHARES) / SHARES
+            if port.losing != port.lost:
+                port.limit = 0.0  # so that it turns
         self._move(port, transfer.kind, transfer.size, share, limit)
         port.begun(item)
+
+    def _missed(self, port: Port, hit: int, miss: int, full: float, limit: float) -> Transfer:
+        """Return the transfer of a load of which HBM has a part; its requests fill `full` of their window's entries."""
+        latency = self._latency_miss(port)
+        self._fetched[port.place] = self.agenda.now + latency
+        transfer = Transfer(miss, MISS, latency, (hit + miss) / limit)
+        transfer.rest = hit
+        transfer.miss_latency = latency - self.latency_hit
+        window = self.aiv_window if port.other is not None else self.core_window
+        transfer.alone = hit / limit + miss / min(limit, window * full)
+        # An entry of the window is taken for as long as its request takes, in steps so that neighbours are alike.
+        longer = (latency - self.latency_miss) // STEP * STEP
+        reach = full * self.latency_miss / (self.latency_miss + longer)
+        if reach != port.reach:
+            port.reach = reach
+            port.limit = 0.0  # so that it turns
+        return transfer
 
     def _latency_miss(self, port: Port) -> int:
         """Return the latency of what HBM sees to from now on: each other port with such requests in flight adds."""
@@ -193,13 +243,23 @@ class GlobalMemory:
         missing = self._missing
         since = now - self.latency_miss
         while missing and missing[0][0] < since:
-            _, old = missing.popleft()
+            _, old, place = missing.popleft()
+            self._fetched.pop(place, None)
             old.missed -= 1
             self._waiting -= not old.missed
         self._waiting += not port.missed
         port.missed += 1
-        missing.append((now, port))
+        missing.append((now, port, port.place))
         return self.latency_miss + whole(self.crowd * (self._waiting - 1))
+
+    def _store_limit(self, port: Port) -> float:
+        """Return what the core's window of stores allows: to a vector core half of it while its neighbour stores."""
+        window = self.store_window
+        if port.other is not None:
+            for one in port.cluster.ports:
+                if one.write and one.kind is not None and one is not port and one.other is not None:
+                    return window / 2
+        return window
 
     def _pushed_out(self, back: int, size: int) -> float:
         """Return the dirty bytes that leave L2 for each of `size` bytes; what is left over is for the next transfer."""
@@ -222,7 +282,11 @@ class GlobalMemory:
             size, transfer.rest = transfer.rest, 0
             self._move(port, HIT, size, 0.0, port.limit)
             return
-        transfer.passed = self.agenda.now
+        now = transfer.passed = self.agenda.now
+        if port.write and transfer.miss_latency:
+            transfer.complete += now - transfer.began
+        if self.lines.go(port):
+            self._regroup()
         following, port.waiting = port.waiting, None
         if following is not None:
             self._begin(port, *following)
@@ -261,7 +325,7 @@ class GlobalMemory:
             self.servers.advance(self.agenda.now)
         if before is not None:
             self._stop(port, before)
-        port.back = back
+        port.back, port.lost = back, port.losing
         cluster, other = port.cluster, port.other
         if (kind == MISS) != (before == MISS):
             cluster.missing += 1 if kind == MISS else -1
@@ -309,6 +373,8 @@ class GlobalMemory:
         demand = self.servers.demand
         demand[kind] += rate
         demand[BACK] += rate * port.back
+        if port.lost:
+            demand[LOST] += rate * port.lost
 
     def _limit(self, port: Port) -> float:
         """Return what the port's own path allows at this moment, in bytes a cycle."""
@@ -316,15 +382,32 @@ class GlobalMemory:
         other = port.other
         if port.kind == MISS:
             window = self.core_window / port.cluster.missing
+            if other is not None and self.aiv_window < window:
+                window = self.aiv_window
+            window *= port.reach
             if window < limit:
                 limit = window
-            if other is not None and self.aiv_window < limit:
-                limit = self.aiv_window
         if other is not None and other.kind is not None:
             theirs = self.aiv_window if other.kind == MISS else other.limit
             if limit + theirs > self.sum_limit:
                 limit = min(limit, max(self.sum_limit / 2, self.sum_limit - theirs))
+        if len(port.met) > 1:
+            limit = min(limit, self.lines.limit(port))
         return limit
+
+    def _regroup(self) -> None:
+        """See to it that ports which move the same lines get their limits at the end of this cycle's changes."""
+        now = self.agenda.now
+        if self._regrouping != now:
+            self._regrouping = now
+            self.agenda.at(now, SERVE, -1, self._limit_groups)
+
+    def _limit_groups(self, _: Any) -> None:
+        self._regrouping = -1
+        if self.shared:
+            self.servers.advance(self.agenda.now)
+        for port in self.lines.changed():
+            self._limit_anew(port)
 
     # ---- sharing ----------------------------------------------------------------------------
 

@@ -277,7 +277,7 @@ IDEALS: dict[str, Ideal] = {
         "L2 and HBM serve every core as if it were alone",
         _times(
             l2__read_gbps=PLENTY, l2__mixed_gbps=PLENTY, hbm__gbps=PLENTY, gm__window_core=3,
-            gm__same_line=0,
+            gm__same_line=0, hbm__row_cycle=0,
         ),
         on_path=_cause("share", "same_line"),
     ),

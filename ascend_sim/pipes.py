@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.agenda import READ, RETIRE
-from ascend_sim.cost import Price, load_limit, price, whole
+from ascend_sim.cost import Price, beside_writes, load_limit, price, whole
 from ascend_sim.trace import Conflicts, Item, Kind
 from isa.faults import IsaFault
 from isa.types import CacheMode, Pipe
@@ -49,8 +49,8 @@ class PipeQueue:
     """
 
     __slots__ = (
-        "accept", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "rank", "results",
-        "room",
+        "accept", "beside", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "rank",
+        "results", "room",
     )  # fmt: skip
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int) -> None:
@@ -60,6 +60,7 @@ class PipeQueue:
         self.depth = depth
         self.rank = rank
         self.gate: UnitFlags | None = None  # of M and FIX
+        self.beside: Port | None = None  # of MTE1: MTE2's, which writes the L1 that it reads
         self.results: dict[Item, Any] = {}  # read and computed, but not written yet
         self.reset(0)
 
@@ -191,6 +192,8 @@ class ComputePipe(PipeQueue):
         cost: Price | None = step.price
         if cost is None:
             cost = step.price = price(item.call, self.core.chip)
+        if self.beside is not None and self.beside.kind is not None:
+            cost = beside_writes(cost, self.beside.rate, self.core.chip)
         self.accept = item.accept = start + cost.interval
         item.end = end = start + cost.duration
         if end > self.landed:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
     from isa.access import Access
 
-Cut = tuple[int, int]
-"""Bytes of all requests, and of ragged ones the bytes asked for (0 where no burst is ragged)."""
+Cut = tuple[int, int, float]
+"""Bytes of all requests; of ragged ones the bytes asked for (0 where no burst is ragged); how full they are.
+
+The last is the share of the window's entries that they fill while in flight.
+"""
 
 
 class Requests:
@@ -22,6 +27,9 @@ class Requests:
     def __init__(self, chip: Chip) -> None:
         self.line = chip.gm.line
         self.sector = chip.gm.sector
+        self.entry = chip.gm.window_entry
+        self.least = chip.hbm.least
+        self._lost: dict[Access, int] = {}
         self._known: dict[tuple[Access, int, int], Cut] = {}
 
     def cut(self, access: Access, base: int, granule: int) -> Cut:
@@ -41,5 +49,21 @@ class Requests:
         lines = (high - 1) // line - low // line + 1
         ragged = (low % sector != 0) & (lines > 1)
         granules = (high - 1) // granule - low // granule + 1
-        moved = int((lines * line)[ragged].sum() + (granules * granule)[~ragged].sum())
-        return moved, int((high - low).sum()) if ragged.any() else 0
+        sizes = np.where(ragged, lines * line, granules * granule)
+        moved = int(sizes.sum())
+        entries = int((-(-sizes // self.entry)).sum())
+        return (
+            moved,
+            int((high - low).sum()) if ragged.any() else 0,
+            moved / (entries * self.entry),
+        )
+
+    def lost(self, access: Access, moved: int) -> float:
+        """Return what HBM could have moved besides each of `moved` bytes around L2: short bursts take longer."""
+        origin = access.origin
+        known = self._lost.get(origin)
+        if known is None:
+            ranges = origin.ranges()
+            sizes = ranges[:, 1] - ranges[:, 0]
+            known = self._lost[origin] = int(np.maximum(sizes, self.least).sum())
+        return max(known / moved - 1, 0.0)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 EPSILON = 1e-6
 """Bytes that are rounding errors."""
 
-HIT, MISS, WRITE, BYPASS_WRITE, BACK = 0, 1, 2, 3, 4
+HIT, MISS, WRITE, BYPASS_WRITE, BACK, LOST = 0, 1, 2, 3, 4, 5
 """What a port moves: bytes that L2 holds, bytes that it fetches from HBM, bytes into L2, bytes past it.
 
-The last is what HBM takes besides: dirty bytes that leave L2 for those that come.
+The last two are what HBM takes besides: dirty bytes that leave L2 for those that come, and bytes that it could have
+moved in the time that short bursts take.
 """
 
 SHARES = 8
@@ -31,16 +32,18 @@ SHARES = 8
 class _Class:
     """Ports that move at one rate. `progress` is what each of them has moved since the class was last empty.
 
-    `back`: bytes written back for each byte moved; `load`: bytes that HBM moves for each byte moved.
+    `back`: bytes written back for each byte moved, `lost`: bytes not moved meanwhile; `load`: bytes that HBM moves, or
+    could have moved, for each byte moved.
     """
 
-    __slots__ = ("back", "cap", "heap", "kind", "load", "members", "progress", "rate")
+    __slots__ = ("back", "cap", "heap", "kind", "load", "lost", "members", "progress", "rate")
 
-    def __init__(self, kind: int, cap: float, back: float) -> None:
+    def __init__(self, kind: int, cap: float, back: float, lost: float) -> None:
         self.kind = kind
         self.cap = cap
         self.back = back
-        self.load = back + (kind in (MISS, BYPASS_WRITE))
+        self.lost = lost
+        self.load = back + lost + (kind in (MISS, BYPASS_WRITE))
         self.members = 0
         self.progress = 0.0
         self.rate = cap
@@ -56,19 +59,19 @@ class Servers:
         self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
         self.least = min(self.hbm, self.l2_read, self.l2_all)  # as much is never too much
         self.turnaround = chip.hbm.turnaround
-        self.demand = [0.0] * 5
-        self._classes: dict[tuple[int, float, float], _Class] = {}
+        self.demand = [0.0] * 6
+        self._classes: dict[tuple[int, float, float, float], _Class] = {}
         self._groups: list[_Class] = []  # the classes that have members
         self._last = 0  # up to which cycle progress is accounted for
 
     @property
     def too_few(self) -> bool:
         """Whether they are asked for more than they have."""
-        hit, miss, write, direct, back = self.demand
+        hit, miss, write, direct, back, lost = self.demand
         return (
             hit + miss > self.l2_read
             or hit + miss + write > self.l2_all
-            or miss + direct + back + self.turnaround * min(miss, direct + back) > self.hbm
+            or miss + direct + back + lost + self.turnaround * min(miss, direct + back) > self.hbm
         )
 
     # ---- who shares -------------------------------------------------------------------------
@@ -76,7 +79,7 @@ class Servers:
     def join(self, port: Port, size: float) -> None:
         """Take a port that has `size` bytes to move."""
         kind: int = port.kind  # type: ignore[assignment]
-        key = (kind, port.cap, port.back)
+        key = (kind, port.cap, port.back, port.lost)
         group = self._classes.get(key)
         if group is None:
             group = self._classes[key] = _Class(*key)
@@ -118,21 +121,23 @@ class Servers:
 
     def share(self) -> None:
         """Set the rates of all classes."""
-        self.demand = [0.0] * 5  # anew, so that no rounding error piles up
+        self.demand = [0.0] * 6  # anew, so that no rounding error piles up
         for group in self._groups:
             asked = group.cap * group.members
             self.demand[group.kind] += asked
             self.demand[BACK] += asked * group.back
+            self.demand[LOST] += asked * group.lost
             group.rate = group.cap
-        hit, miss, write, direct, back = self.demand
+        hit, miss, write, direct, back, lost = self.demand
         if hit + miss > self.l2_read:
             self._cap((HIT, MISS), self.l2_read)
         if hit + miss + write > self.l2_all:
             self._cap((HIT, MISS, WRITE), self.l2_all)
         written = direct + back
         turns = self.turnaround * min(miss, written)
-        if miss + written + turns > self.hbm:
-            self._cap_hbm(self.hbm * (miss + written) / (miss + written + turns))
+        moved = miss + written + lost
+        if moved + turns > self.hbm:
+            self._cap_hbm(self.hbm * moved / (moved + turns))
 
     def _cap(self, kinds: tuple[int, ...], capacity: float) -> None:
         users = [group for group in self._groups if group.kind in kinds]

@@ -113,11 +113,13 @@ class Transfer(Spent):
     Bytes use the memory system from `began` on and have passed at `passed`; what they fetch is there `latency` later,
     of which `miss_latency` is due to misses; a store is `complete` that many cycles after its start at the earliest.
     `ideal`: cycles to move the bytes at the port's own rate; `alone`: the
-    same with nobody else about, where misses are limited by the window.
+    same with nobody else about, where misses are limited by the window; `queued`: the same behind those that move the
+    same lines.
     """
 
     __slots__ = (
-        "alone", "began", "complete", "ideal", "kind", "latency", "miss_latency", "passed", "rest", "size",
+        "alone", "began", "complete", "ideal", "kind", "latency", "miss_latency", "passed", "queued",
+        "rest", "size",
     )  # fmt: skip
 
     def __init__(self, size: int, kind: int, latency: int, ideal: float) -> None:
@@ -128,6 +130,7 @@ class Transfer(Spent):
         self.latency = latency
         self.miss_latency = 0
         self.ideal = self.alone = ideal
+        self.queued = 0.0
         self.began = self.passed = 0
 
     def parts(self, item: Item) -> Parts:
@@ -135,6 +138,7 @@ class Transfer(Spent):
         moved = self.passed - self.began
         moving = min(math.ceil(self.ideal), moved)
         unshared = min(math.ceil(max(self.alone, self.ideal)), moved)
+        queued = min(max(math.ceil(self.queued), unshared), moved)
         there = self.passed + self.latency
         first = item.start + self.latency  # when the first byte could be there
         found = []
@@ -142,7 +146,8 @@ class Transfer(Spent):
         for cause, sub, until in (
             (Cause.MEMORY, MemoryCause.LATENCY, first - self.miss_latency),
             (Cause.MEMORY, MemoryCause.L2_MISS, first),
-            (Cause.MEMORY, MemoryCause.SHARE, there - unshared),
+            (Cause.MEMORY, MemoryCause.SHARE, there - queued),
+            (Cause.MEMORY, MemoryCause.SAME_LINE, there - unshared),
             (Cause.MEMORY, MemoryCause.L2_MISS, there - moving),
             (Cause.BUSY, None, there),
             (Cause.MEMORY, MemoryCause.LATENCY, item.end),

@@ -265,6 +265,16 @@ def busy_kernel(x: Any, y: Any, z: Any, numbers: Any) -> None:
         asc.data_copy(a, x_gm[tile * TILE + 16 :], 512)  # off the border of a sector
     for tile in range(6 * TILES):
         asc.data_copy(z_gm[tile % TILES * TILE :], a, TILE)
+    modes = asc.CacheMode.CACHE_MODE_NORMAL, asc.CacheMode.CACHE_MODE_DISABLE
+    for (
+        mode
+    ) in modes:  # what all cores ask for at once, in L2 and around it: the same, and side by side
+        for apart in (0, 256):
+            tensor = asc.GlobalTensor()
+            tensor.set_global_buffer(x + apart * asc.get_block_idx())
+            tensor.set_l2_cache_hint(mode)
+            asc.data_copy(a, tensor, asc.DataCopyParams(64, 2, 6, 0))
+            asc.pipe_barrier(asc.PipeID.PIPE_ALL)
 
 
 def times_on(chip: Any, l2: str) -> Any:

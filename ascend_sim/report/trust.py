@@ -13,7 +13,7 @@ _MEMORY = {
     "latency": ("gm.latency_l2_read",),
     "l2_miss": ("gm.latency_hbm", "gm.window_aiv"),
     "share": ("hbm.gbps", "l2.read_gbps"),
-    "same_line": ("gm.same_line",),
+    "same_line": ("gm.same_line", "hbm.row_cycle"),
 }
 _PORT = {
     ("MTE2", "aiv"): ("gm.read_port_aiv",),

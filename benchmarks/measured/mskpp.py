@@ -27,7 +27,10 @@ ROWS = 256
 
 
 def copies(x, kind: str, size: int):
-    """Copy `size` bytes from or to GM, wait, and again; each time another place, as far as the buffer goes."""
+    """Copy `size` bytes from or to GM again and again; each time another place, as far as the buffer goes.
+
+    Stores follow one another, as the steps say. The figures of loads hold their latency, so each of them waits.
+    """
     tensor = window(x)
     if kind.startswith("gm_l1"):
         tile, pipe = local(0, size // 2, asc.float16, POSITIONS.A1), asc.PipeID.PIPE_MTE2
@@ -39,7 +42,8 @@ def copies(x, kind: str, size: int):
         pipe = asc.PipeID.PIPE_MTE3 if store else asc.PipeID.PIPE_MTE2
     for number in range(NUMBER):
         copy_once(kind, tensor, tile, number * size, size)
-        asc.pipe_barrier(pipe)
+        if pipe is asc.PipeID.PIPE_MTE2:
+            asc.pipe_barrier(pipe)
 
 
 def copy_once(kind: str, tensor, tile, place: int, size: int):

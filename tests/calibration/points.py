@@ -411,7 +411,7 @@ POINTS = [
         1165,
         1090,
         lambda: pair_of_loads(add_run(2048, 4096, SINGLE, part=4)),
-        slack=0.06,
+        slack=0.09,
         slow=True,
     ),
     Point(
@@ -420,7 +420,7 @@ POINTS = [
         297.1,
         None,
         lambda: core_time(add_run(8192, 4096, SINGLE)),
-        slack=0.05,
+        slack=0.08,
         slow=True,
     ),
     Point(
