@@ -47,9 +47,30 @@ def unordered(log: Log) -> set[Pair]:
                 theirs, partner = group[other][:2]
                 if mine == theirs or knows[mine] >> theirs & 1 or knows[theirs] >> mine & 1:
                     continue
+                if not _share(group[place][2], group[other][2]):
+                    continue
                 pair = sorted([_place(log, item), _place(log, partner)])
                 found.add((pair[0], pair[1]))
     return found
+
+
+def _share(one: Any, other: Any) -> bool:
+    """Return whether two accesses whose extents meet share a byte: element by element."""
+    plain = all(access.lanes is None and len(access.shape) == 1 for access in (one, other))
+    if plain and all(access.strides[0] <= access.dtype.size for access in (one, other)):
+        return True
+    return bool(np.intersect1d(_bytes(one), _bytes(other)).size)
+
+
+def _bytes(access: Any) -> Any:
+    """Return the addresses of all bytes of the elements that take part."""
+    places = np.full((1,) * len(access.shape), access.base, np.int64)
+    for axis, (count, stride) in enumerate(zip(access.shape, access.strides, strict=True)):
+        steps = np.arange(count, dtype=np.int64) * stride
+        places = places + steps.reshape([-1 if n == axis else 1 for n in range(len(access.shape))])
+    if access.lanes is not None:
+        places = places[np.broadcast_to(access.lanes, access.shape)]
+    return np.unique(places.reshape(-1, 1) + np.arange(access.dtype.size))
 
 
 def _place(log: Log, item: Item) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 Every kernel of examples/, ops/ and benchmarks/measured/, every statement of synchronisation and every address and
 stride in it, one change at a time. Without names all subjects; `--sample N` takes one mutant in N; `--no-doctor`
-leaves the doctor out; `--list` prints each mutant and what came of it.
+leaves the doctor out; `--list` prints each mutant and what came of it, subject by subject.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def equivalent() -> dict[str, str]:
 
 
 def perform(
-    names: list[str] | None, share: int, *, doctor: bool
+    names: list[str] | None, share: int, *, doctor: bool, listed: bool = False
 ) -> tuple[list[Verdict], list[str]]:
     """Return what came of each mutant, the best of all subjects that run its line, and what unchanged kernels have."""
     best: dict[tuple[str, object], Verdict] = {}
@@ -67,6 +67,10 @@ def perform(
             light = case.items < HEAVY or sample(label + "?", HEAVY_SHARE)
             if doctor and asked and light and verdict.how == "finding":
                 case.cure(verdict)
+            if listed:
+                cure = f" | {verdict.cure}: {verdict.edit}" if verdict.cure else ""
+                said = f"{verdict.how} {verdict.code or verdict.why}"
+                print(f"{said} | line {mutant.edit.line} | {label}{cure}", flush=True)
         print(f"{subject.name}: done", file=sys.stderr, flush=True)
     return list(best.values()), wrong
 
@@ -127,11 +131,9 @@ def main() -> int:
     parser.add_argument("--no-doctor", action="store_true")
     parser.add_argument("--list", action="store_true")
     given = parser.parse_args()
-    verdicts, wrong = perform(given.names or None, given.sample, doctor=not given.no_doctor)
-    if given.list:
-        for one in verdicts:
-            cure = f" | {one.cure}: {one.edit}" if one.cure else ""
-            print(f"{one.how} {one.code} | line {one.mutant.edit.line} | {one.label}{cure}")
+    verdicts, wrong = perform(
+        given.names or None, given.sample, doctor=not given.no_doctor, listed=given.list
+    )
     lines, good = figures(verdicts, wrong)
     print("\n".join(lines))
     return 0 if good else 1

@@ -23,6 +23,7 @@ import ascend_sim as sim
 from ascend_sim.accuracy import families
 from ascend_sim.session import Session
 from ascend_sim.stage import Rehearsal, Trial, rehearsals
+from tests.mutation.handed_over import programs
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -117,7 +118,7 @@ OPERATORS: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
     "ops/laser_window": (
         "laser_attention_grad", {"seq": "512", "heads": "1", "pre-tokens": "256"}, {},
     ),
-    "ops/laser_window_long": (  # the few lines that a short sequence does not come to
+    "ops/laser_long_window": (  # the few lines that a short sequence does not come to
         "laser_attention_grad", {"seq": "1024", "heads": "1", "pre-tokens": "256"}, {},
     ),
 }  # fmt: skip
@@ -149,7 +150,12 @@ LEFT_OUT = {
 """Measured programs without a flow of data: they have findings as they are, and nothing orders what they do."""
 
 
-COVERED = ("add_hp", "bank_nd2nz", "irope", "msp_add", "rms_norm", "swiglu", "turbo")
+COVERED = (
+    "add_hp", "bank_nd2nz", "irope", "msp_add", "rms_norm", "swiglu", "turbo", "gm_aivnz", "pto_conv", "tcuscan",
+    *("fa_jit", "fa_pto_a3", "fa_tl", "fia_a3", "fia_b2"),  # all of them `_attention`
+    *("fag", "fag_tl"),  # `_attention_grad`
+    *("gmm_guide", "qgmm"),  # `_grouped`
+)  # fmt: skip
 """Families with subjects of their own; those that call `_matmul.multiply` alone share its subjects."""
 
 
@@ -221,6 +227,7 @@ def measured() -> Iterator[Subject]:
         kernel = partial(module.quantise, tokens=6, batch=2)
         yield subject("turbo", kernel, data(6, 512, dtype=f32), out(6, 320, dtype=np.uint8))
     yield from products(data, out, subject)
+    yield from programs(data, subject)
 
 
 def products(data: Any, out: Any, subject: Any) -> Iterator[Subject]:
