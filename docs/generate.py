@@ -1,7 +1,8 @@
 """Write the parts of the documents that follow from the source: every finding code, every name of the language.
 
 They stand between `<!-- begin NAME -->` and `<!-- end NAME -->` in the documents of `PARTS`. A test asserts that they
-are up to date. The accuracy card is made from `benchmarks/measured/results.json`, which `make accuracy` makes anew.
+are up to date. The accuracy card is made from `benchmarks/measured/results.json`, which `make accuracy` makes anew,
+the tables of studies from `benchmarks/studies.json`, which `python benchmarks/studies.py` makes.
 
     python docs/generate.py
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -27,6 +29,7 @@ from isa.vector.refused import REFUSED
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+STUDIES = ROOT / "benchmarks" / "studies.json"
 CLASSES = (
     "TPipe", "TQue", "TQueBind", "TBuf", "TBufPool", "LocalMemAllocator", "GlobalTensor", "LocalTensor", "ShapeInfo",
     "DataType", "ConstExpr", "FixpipeConfig",
@@ -197,6 +200,112 @@ def accuracy_card() -> str:
     return card(load_result(folder() / "results.json"))
 
 
+# ---- studies --------------------------------------------------------------------------------
+
+
+def _studies() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = json.loads(STUDIES.read_text(encoding="utf-8"))
+    return found
+
+
+def rope_map() -> str:
+    """Return the map of rope_grad's constants: a row for samples, chip and buffers, the best time of it in bold."""
+    rows: dict[tuple[str, str, int], dict[int, float | None]] = {}
+    for one in _studies()["map"]:
+        cells = rows.setdefault((one["seq"], one["chip"], one["BUFFER_NUM"]), {})
+        cells[one["MAX_PROCESS_NUM"]] = one["time_us"]
+    sizes = sorted({size for cells in rows.values() for size in cells})
+    order = {seq: place for place, (seq, *_) in enumerate(rows)}
+    lines = [
+        f"| samples | chip | buffers | {' | '.join(map(str, sizes))} |",
+        f"|---|---|---{'|---:' * len(sizes)}|",
+    ]
+    for key in sorted(rows, key=lambda key: (order[key[0]], *key[1:])):
+        cells, best = rows[key], min(time for time in rows[key].values() if time is not None)
+        texts = [_time(cells.get(size), best) for size in sizes]
+        lines.append(f"| {' | '.join(map(str, key))} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def _time(time: float | None, best: float) -> str:
+    if time is None:
+        return "–"
+    return f"**{time:.1f}**" if time == best else f"{time:.1f}"
+
+
+def tuned_table() -> str:
+    """Return the library's rope_grad beside the rewritten ones."""
+    rows = _studies()["tuned"]
+    lines = [
+        "| variant | us | cycles | times as fast | of its lower bound, set by |",
+        "|---|---:|---:|---:|---|",
+    ]
+    lines += [
+        f"| {one['variant']} | {one['time_us']:.1f} | {one['cycles']:,} | "
+        f"{rows[0]['cycles'] / one['cycles']:.2f} | {one['cycles'] / one['bound_cycles']:.2f}, {one['limit']} |"
+        for one in rows
+    ]
+    return "\n".join(lines)
+
+
+def rounds_table() -> str:
+    """Return the time of laser_attention_grad by blocks a round, against the library's 16."""
+    rows = _studies()["rounds"]
+    heads = sorted({one["heads"] for one in rows})
+    times = {(one["heads"], one["blocks"]): one["time_us"] for one in rows}
+    lines = [
+        f"| blocks a round |{''.join(f' N = {n}: us | against the library |' for n in heads)}",
+        f"|---:|{'---:|---:|' * len(heads)}",
+    ]
+    for blocks in sorted({one["blocks"] for one in rows}):
+        line = f"| {blocks}{' (library)' if blocks == 16 else ''} |"
+        for n in heads:
+            time = times.get((n, blocks))
+            change = "" if time is None else _sign(100 * (time / times[n, 16] - 1), 0)
+            line += f" {'' if time is None else f'{time:.1f}'} | {'' if blocks == 16 else change} |"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def sampled_table() -> str:
+    """Return how far sampled runs are from full ones, and what they cost."""
+    lines = [
+        "| shape | simulated | error | bound | CPU s | in full | MB |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for one in _studies()["sampled"]:
+        full = "error" in one
+        shape = ", ".join(f"{name} {_option(value)}" for name, value in one["options"].items())
+        cells = [
+            f"{one['operator']}, {shape}",
+            _percent(one["simulated"] / one["of"], 0),
+            _sign(100 * one["error"], 2) if full else "–",
+            _percent(one["bound"], 2),
+            f"{one['seconds']:.0f}",
+            f"{one['full_seconds']:.0f}" if full else "–",
+            f"{one['peak_mb']:.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    worst = max(
+        (one for one in _studies()["sampled"] if "error" in one), key=lambda one: abs(one["error"])
+    )
+    lines += ["", f"The largest error of these is {_sign(100 * worst['error'], 2)}."]
+    return "\n".join(lines)
+
+
+def _option(value: str) -> str:
+    first, *rest = value.split(",")
+    return f"{len(rest) + 1} times {first}" if rest and set(rest) == {first} else value
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _sign(percent: float, digits: int) -> str:
+    return f"{percent:+.{digits}f} %".replace("-", "−")
+
+
 # ---- documents ------------------------------------------------------------------------------
 
 PARTS = {
@@ -205,6 +314,12 @@ PARTS = {
     "instructions.md": {"instructions": instruction_table, "language": language_table},
     "language.md": {"additions": additions, "names": name_tables},
     "pyasc.md": {"options": jit_options, "refused": refused},
+    "tuning.md": {
+        "sampled": sampled_table,
+        "map": rope_map,
+        "tuned": tuned_table,
+        "rounds": rounds_table,
+    },
 }
 
 

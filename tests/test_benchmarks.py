@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from ops import Context, find_operator
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -110,6 +112,21 @@ def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     assert result["points"] == 4
     assert result["alike"]
     assert result["ratio"] > 0
+
+
+def test_the_studies_of_the_documents_are_of_todays_model() -> None:
+    """A cell of the map. If it is off: `python benchmarks/studies.py map tuned rounds`, `python docs/generate.py`."""
+    found = json.loads((ROOT / "benchmarks" / "studies.json").read_text(encoding="utf-8"))
+    wanted = {"MAX_PROCESS_NUM": 6144, "BUFFER_NUM": 2}
+    (cell,) = [
+        row
+        for row in found["map"]
+        if row["seq"] == "128" and row["chip"] == "ascend910b1" and wanted.items() <= row.items()
+    ]
+    timing = Context(chip="ascend910b1", numerics="off", checks="off", tiling=wanted)
+    run = find_operator("rope_grad").run({"seq": "128", "hidden": "1280"}, timing)
+    assert run.time_us == pytest.approx(cell["time_us"], rel=0.02)
+    assert {row["case"] for row in found["sampled"]} <= {case.name for case in load("sampled").CASES}
 
 
 @pytest.mark.parametrize("name", ["engine", "float16", "memory", "sampled", "sweep"])

@@ -12,11 +12,12 @@ import runpy
 import sys
 import traceback
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import simpy
 
@@ -87,8 +88,8 @@ def constants_of(target: str) -> dict[str, Any]:
     Raises `ConfigError` for a file that is not there or is no Python.
     """
     return {
-        name: node.value.value if isinstance(node.value, ast.Constant) else None
-        for name, node in _constants(_parse(Path(target))).items()
+        name: one.value.value if isinstance(one.value, ast.Constant) else None
+        for name, one in _constants(_parse(Path(target))).items()
     }
 
 
@@ -101,21 +102,38 @@ def _parse(path: Path) -> ast.Module:
         raise ConfigError(f"{path}:{error.lineno}: {error.msg}") from error
 
 
-def _constants(tree: ast.Module) -> dict[str, ast.Assign | ast.AnnAssign]:
-    found: dict[str, ast.Assign | ast.AnnAssign] = {}
+class _Constant(NamedTuple):
+    """What a file gives a name, and how to give it something else."""
+
+    value: ast.expr
+    replace: Callable[[ast.expr], None]
+
+
+def _constants(tree: ast.Module) -> dict[str, _Constant]:
+    """Return what a module gives names in capitals: one by one, or several (`M, N = 64, 128`)."""
+    found: dict[str, _Constant] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
+            pairs = [(node.targets[0], node.value, partial(setattr, node, "value"))]
+            target, value = node.targets[0], node.value
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                if len(target.elts) != len(value.elts):
+                    continue
+                pairs = [
+                    (name, one, partial(value.elts.__setitem__, place))
+                    for place, (name, one) in enumerate(zip(target.elts, value.elts, strict=True))
+                ]
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            target = node.target
+            pairs = [(node.target, node.value, partial(setattr, node, "value"))]
         else:
             continue
-        if (
-            isinstance(target, ast.Name)
-            and target.id.isupper()
-            and isinstance(node.value, (ast.Constant, ast.UnaryOp, ast.BinOp))
-        ):
-            found[target.id] = node
+        for name, given, replace in pairs:
+            if (
+                isinstance(name, ast.Name)
+                and name.id.isupper()
+                and isinstance(given, (ast.Constant, ast.UnaryOp, ast.BinOp))
+            ):
+                found[name.id] = _Constant(given, replace)
     return found
 
 
@@ -132,9 +150,8 @@ def _changed(path: Path, sets: dict[str, Any]) -> CodeType | None:
                 f"{path} has no constant {name!r}{nearest(name, constants)} (it has: {known}); --set replaces what a "
                 "file gives a name in capitals at its top level"
             )
-        node = constants[name]
-        assert node.value is not None
-        node.value = ast.copy_location(ast.Constant(value), node.value)
+        one = constants[name]
+        one.replace(ast.copy_location(ast.Constant(value), one.value))
     return compile(tree, str(path), "exec")
 
 

@@ -46,12 +46,13 @@ class TPipe(Buffers):
                 if left
                 else "nothing is left for it; make the buffers before it smaller"
             )
+            kept = memory.reserved
+            less = f" ({memory.bytes} less {kept} that the framework keeps)" if kept else ""
             fault(
                 "CAPACITY",
                 "memory-overflow",
-                f"init_buffer({label}, {count} x {length}): {asked} bytes of {space.name} asked, {memory.usable} there "
-                f"({memory.bytes} less {memory.reserved} that the framework keeps), {asked - memory.usable} too many. "
-                f"{fits}{table}{self._what_fits(space, memory.usable)}",
+                f"init_buffer({label}, {count} x {length}): {asked} bytes of {space.name} asked, {memory.usable} "
+                f"there{less}, {asked - memory.usable} too many. {fits}{table}{self._what_fits(space, memory.usable)}",
                 label,
             )
         self._used[space] = asked

@@ -344,7 +344,10 @@ def judge(outcome: Outcome) -> tuple[str, str]:
         kind = error.finding.kind
         if kind == "CAPACITY":
             lines = error.finding.message.splitlines()
-            return "does not fit", ". ".join(dict.fromkeys((lines[0], lines[-1].strip())))
+            told = dict.fromkeys((lines[0], lines[-1].strip()))
+            return "does not fit", ". ".join(
+                line[:1].upper() + line[1:] if place else line for place, line in enumerate(told)
+            )
         place = f" at {error.finding.file}:{error.finding.line}" if error.finding.file else ""
         return "fault", f"{kind} {error.finding.code}{place}: {_line(error.finding.message)}"
     if isinstance(error, AscendSimError):

@@ -223,3 +223,12 @@ def test_check_prints_findings_and_writes_nothing(command, program) -> None:
     stopped = command("check", program("stuck[1](x)"))
     assert stopped.code == 3
     assert "DEADLOCK" in stopped.out
+
+
+def test_constants_may_be_set_several_at_once(command, program) -> None:
+    name = program("M, N = 2, 512\nBLOCKS: int = 1\nprint(M, N, BLOCKS)\nscale[BLOCKS](x, z, N)")
+    result = command("run", name, "--set", "N=256", "--set", "BLOCKS=4", "--chip", "toy", "-q")
+    assert (result.code, result.out) == (0, "2 256 4\n")
+    result = command("run", name, "--set", "MM=1", "--chip", "toy")
+    assert result.code == 1
+    assert "(it has: M, N, BLOCKS)" in result.err
