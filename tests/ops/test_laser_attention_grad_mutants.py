@@ -5,10 +5,13 @@ What is redundant is listed here with the reason; without it only the time chang
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ops.laser_attention_grad.sizes import Sizes
 from tests.ops.laser_mutants import (
+    Outcome,
     Site,
     Subject,
     flag_groups,
@@ -76,6 +79,21 @@ def sites_of(found: Subject, *names: str) -> list[Site]:
     return [site for site in found.sites() if site[0] in names]
 
 
+WAITS = re.compile(
+    r"  core\d+\.ai[cv]\d?\.\w+ +(\w+ )?waits at .+\.py:\d+ in \w+ for "
+    r"(\w+ id \d|cross-core flag \d+|sync_all|L0C\[\d+:\d+\] to become)"
+)
+
+
+def check_that_it_names_who_waits(outcome: Outcome) -> None:
+    """Each pipe and core of a deadlock with its line and the flag or the cores that it waits for."""
+    (message,) = (one for one in outcome.messages if "deadlock at cycle" in one)
+    waiting = [line for line in message.splitlines() if " waits at " in line]
+    assert waiting, message
+    for line in waiting:
+        assert WAITS.match(line), line
+
+
 def check_single_calls(found: Subject, names: tuple[str, ...]) -> None:
     """Leave out each call by itself."""
     silent = {}
@@ -83,6 +101,8 @@ def check_single_calls(found: Subject, names: tuple[str, ...]) -> None:
         outcome = found.run(without(site))
         if not outcome.kinds:
             silent[label(site)] = site
+        if "DEADLOCK" in outcome.kinds:
+            check_that_it_names_who_waits(outcome)
     assert set(silent) <= set(REDUNDANT_BARRIERS)
     if "pipe_barrier" in names:
         known = {one for one in REDUNDANT_BARRIERS if one.startswith("vector_core")}
@@ -108,7 +128,7 @@ def test_a_missing_barrier_is_found(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["band", "192", "window"])
+@pytest.mark.parametrize("name", ["band", "192", "window"])  # SBH runs the files of 192
 def test_a_flag_without_its_sets_and_waits_is_a_race(name: str) -> None:
     found = subject(name)
     silent = set()
