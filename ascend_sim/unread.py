@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ascend_sim.trace import CoreLog, Item, Site
     from isa.access import Access
 
-MOST = 1000
+MOST = 500
 """Items that are looked at."""
 _MANY = 64
 """Pieces from which on an access is taken for all between its ends if it reads, for none of it if it writes."""
