@@ -55,9 +55,9 @@ class Port:
     """
 
     __slots__ = (
-        "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head", "kind",
+        "alone", "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head", "kind",
         "left", "limit", "losing", "lost", "met", "missed", "other", "place", "rank", "reach", "since", "ticket",
-        "waiting", "width", "write",
+        "twin", "waiting", "width", "write",
     )  # fmt: skip
 
     def __init__(
@@ -78,7 +78,10 @@ class Port:
         self.write = head is not None
         self.head = whole(head or 0)  # of a store: from its start to its first byte
         self.cluster = cluster
-        self.met: list[Port] = []
+        self.alone = self.met = [self]
+        self.twin: Port | None = (
+            None  # of a vector core's stores: those of the AI Core's other vector core
+        )
         self.place: Key = (0, 0, 0, False)
         self.other: Port | None = None  # the same core's other direction, when they share a bus
         self.begun: Any = None
@@ -146,6 +149,9 @@ class GlobalMemory:
         ports = {Pipe.MTE2: read, Pipe.MTE3: write}
         if vector:
             read.other, write.other = write, read
+            for one in group.ports:
+                if one.write and one.other is not None:
+                    one.twin, write.twin = write, one
         else:
             ports[Pipe.FIX] = Port(
                 first + 2, fixpipe.gm_port, cluster=group, granule=gm.sector, head=fixpipe.gm_head
@@ -198,7 +204,12 @@ class GlobalMemory:
                 transfer.miss_latency = transfer.complete = self._latency_miss(port)
             else:
                 transfer.complete = self.latency_write
-            limit = min(limit, self._store_limit(port))
+            twin = port.twin
+            window = self.store_window
+            if twin is not None and twin.kind is not None:
+                window /= 2  # a vector core has half of the window while its neighbour stores
+            if window < limit:
+                limit = window
         elif miss:
             transfer = self._missed(port, hit, miss, full, limit)
         else:
@@ -251,15 +262,6 @@ class GlobalMemory:
         port.missed += 1
         missing.append((now, port, port.place))
         return self.latency_miss + whole(self.crowd * (self._waiting - 1))
-
-    def _store_limit(self, port: Port) -> float:
-        """Return what the core's window of stores allows: to a vector core half of it while its neighbour stores."""
-        window = self.store_window
-        if port.other is not None:
-            for one in port.cluster.ports:
-                if one.write and one.kind is not None and one is not port and one.other is not None:
-                    return window / 2
-        return window
 
     def _pushed_out(self, back: int, size: int) -> float:
         """Return the dirty bytes that leave L2 for each of `size` bytes; what is left over is for the next transfer."""

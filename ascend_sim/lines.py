@@ -40,8 +40,11 @@ class Lines:
         port.place = key = (buffer.index, low // size, (high - 1) // size, bypass)
         met = self._moving.get(key)
         if met is None:
-            port.met = self._moving[key] = [port]
+            self._moving[key] = port.met = port.alone
             return False
+        if len(met) == 1:
+            first = met[0]
+            met = self._moving[key] = first.met = [first]
         met.append(port)
         port.met = met
         self._changed[id(met)] = met
@@ -54,7 +57,7 @@ class Lines:
             del self._moving[port.place]
             return False
         met.remove(port)
-        port.met = []
+        port.met = port.alone
         self._changed[id(met)] = met
         return True
 
