@@ -55,9 +55,9 @@ class Port:
     """
 
     __slots__ = (
-        "alone", "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head", "kind",
-        "left", "limit", "losing", "lost", "met", "missed", "other", "place", "rank", "reach", "since", "ticket",
-        "twin", "waiting", "width", "write",
+        "alone", "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head",
+        "kind", "left", "limit", "losing", "lost", "met", "missed", "other", "place", "rank", "reach", "since",
+        "ticket", "twin", "waiting", "width", "write",
     )  # fmt: skip
 
     def __init__(
