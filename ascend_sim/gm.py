@@ -120,7 +120,7 @@ class GlobalMemory:
         self.sum_limit = gm.read_write_sum_aiv
         self.core_window = gm.window_core / gm.latency_hbm
         self.aiv_window = gm.window_aiv / gm.latency_hbm
-        self.store_window = gm.store_window / gm.latency_l2_write
+        self.store_window = gm.store_window / max(gm.latency_l2_write, 1)
         self.crowd = gm.crowd
         self.latency_write = whole(gm.latency_l2_write)
         self.owed = 0.0  # dirty bytes pushed out that no transfer has been charged for, less than an eighth each

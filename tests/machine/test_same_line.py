@@ -174,3 +174,13 @@ def test_what_mte2_writes_to_l1_takes_its_share_of_mte1s_port(tmp_path: Path) ->
         (move,) = instructions(run, "MTE1")
         taken.append(move.end - move.start)
     assert taken[1] == pytest.approx(2 * taken[0], abs=2)
+
+
+def test_stores_that_are_there_at_once_need_no_window(tmp_path: Path) -> None:
+    chip = variant(tmp_path, "gm: {latency_l2_write: 0, write_head: 0}")
+
+    def kernel(z: asc.GlobalAddress) -> None:
+        asc.data_copy(window(z), local(0, 2048), 2048)
+
+    (item,) = instructions(sim.launch(kernel, FLOATS, chip=chip, checks="off"), "MTE3")
+    assert item.end - item.start == 128
