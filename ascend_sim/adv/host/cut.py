@@ -32,6 +32,7 @@ class Rates:
     l0a: float
     l0b: float
     mte1_head: float
+    l1_port: float
     flag: float
     gm_read: float
     move_head: float
@@ -49,6 +50,7 @@ class Rates:
             l0a=chip.mte1.l0a_port,
             l0b=chip.mte1.l0b_port,
             mte1_head=chip.mte1.head,
+            l1_port=chip.mte1.l1_port,
             flag=chip.sync.visible + chip.cube.depth / 2,
             gm_read=min(chip.gm.read_port_aic, share),
             move_head=chip.gm.move_issue,
@@ -248,6 +250,7 @@ def _estimate(
         columns * padded_m * padded_k * product.size_a / rates.l0a
         + rows * padded_n * padded_k * product.size_b / rates.l0b
         + 2 * blocks * steps * rates.mte1_head
+        + traffic / rates.l1_port  # what comes from GM goes into L1 by the same port
     )
     # Two buffers of L0 in turn: a round of two steps is no shorter than one load, one product and two flags.
     turn = (cube + mte1) / 2 + blocks * steps * rates.flag
