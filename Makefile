@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test slow accuracy check pyasc clean
+.PHONY: demo test slow accuracy check compile pyasc clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -39,13 +39,18 @@ mutants: $(INSTALLED)
 pyasc: $(INSTALLED)
 	$(BIN)/ascend-sim export --setup
 
+compile: $(INSTALLED)
+	$(BIN)/python .ci/compile.py
+
 check:
 	bash .ci/run
 
 clean:
+	rm -rf ascend_sim/*.so ascend_sim__mypyc*.so ascend_sim/compiled.json
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
-# Editable: sources need no second installation, only a change of the dependencies does.
+# Editable: sources need no second installation, only a change of the dependencies does. (After a change of a compiled
+# module everything runs from source: `make compile` compiles again.)
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + "; choose one with: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,5 +1,10 @@
 """A cycle-approximate simulator of the Ascend AI Core: numbers, time, the reason for every stall."""
 
+# ruff: noqa: E402  the modules that are compiled come after what decides about them
+from ascend_sim.compiled import use_sources_that_changed
+
+use_sources_that_changed()
+
 from ascend_sim import asc
 from ascend_sim.blame import blame
 from ascend_sim.compare import compare

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import simpy
+from mypy_extensions import mypyc_attr
 from simpy.events import NORMAL
+
+from ascend_sim.slot import Slot
 
 RETIRE = 0
 """Results become visible."""
@@ -24,53 +28,55 @@ PROGRAM = 2
 SERVE = 3
 """The memory system takes the requests of this cycle as a set."""
 
+PHASE = 1 << 54
+"""Keys of what is due at one cycle: the phase times this, and the rank, which is smaller."""
+
 Action = Callable[[Any], None]
-Entry = tuple[int, int, Action, Any]
 
 
-def _order(entry: Entry) -> tuple[int, int]:
-    return entry[0], entry[1]
+class Entry:
+    """`action(argument)` is due; entries of one cycle go by their keys."""
+
+    __slots__ = ("action", "argument", "key")
+
+    def __init__(self, key: int, action: Action, argument: Any) -> None:
+        self.key = key
+        self.action = action
+        self.argument = argument
 
 
-class _Slot(simpy.Event):
-    """What is due at one cycle. It happens when SimPy's clock gets there, so it needs no more than SimPy looks at."""
-
-    _ok = True
-
-    def __init__(self, time: int, entry: Entry, serve: Callable[[_Slot], None]) -> None:
-        self.time = time
-        self.entries = [entry]
-        self.callbacks: list[Any] = [serve]
+_key = attrgetter("key")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Agenda:
     """Actions by cycle. `now` is the current cycle."""
 
     def __init__(self, shuffle: int | None = None) -> None:
         self.env = simpy.Environment()
         self.now = 0
-        self._slots: dict[int, _Slot] = {}
+        self._slots: dict[int, Slot] = {}
         self._random = random.Random(shuffle) if shuffle is not None else None
+        self._served = self._serve
 
     def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
         """Run `action(argument)` at a cycle that is not in the past."""
+        entry = Entry(phase * PHASE + rank, action, argument)
         slot = self._slots.get(time)
         if slot is None:
-            slot = _Slot(time, (phase, rank, action, argument), self._serve)
-            self._slots[time] = slot
+            self._slots[time] = slot = Slot(time, entry, self._served)
             self.env.schedule(slot, NORMAL, time - self.now)
         elif self._random is None:
-            slot.entries.append((phase, rank, action, argument))
+            slot.entries.append(entry)
         else:
-            place = self._random.randint(0, len(slot.entries))
-            slot.entries.insert(place, (phase, rank, action, argument))
+            slot.entries.insert(self._random.randint(0, len(slot.entries)), entry)
 
-    def _serve(self, slot: _Slot) -> None:
+    def _serve(self, slot: Slot) -> None:
         self.now = time = slot.time
-        entries = slot.entries
+        entries: list[Entry] = slot.entries
         if len(entries) == 1:  # mostly
-            _, _, action, argument = entries.pop()
-            action(argument)
+            entry = entries.pop()
+            entry.action(entry.argument)
         if entries:
             serve(entries)
         del self._slots[time]
@@ -84,15 +90,15 @@ def serve(entries: list[Entry]) -> None:
     """Run what is due at one cycle by phase and rank, with what is added meanwhile."""
     while entries:
         if len(entries) == 1:
-            _, _, action, argument = entries.pop()
-            action(argument)
+            entry = entries.pop()
+            entry.action(entry.argument)
             continue
-        entries.sort(key=_order)
-        phase = entries[0][0]
+        entries.sort(key=_key)
+        limit = (entries[0].key + PHASE // 2) // PHASE * PHASE + PHASE // 2  # ranks may be negative
         count = 1
-        while count < len(entries) and entries[count][0] == phase:
+        while count < len(entries) and entries[count].key < limit:
             count += 1
         due = entries[:count]
         del entries[:count]
-        for _, _, action, argument in due:
-            action(argument)
+        for entry in due:
+            entry.action(entry.argument)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ascend_sim import messages
+from ascend_sim.compiled import FILES
 from ascend_sim.trace import Site
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class CallSites:
         self.library_code: dict[int, CodeType] = {}
         self._codes: list[CodeType] = []  # kept, so that no id is used again
         self._site_index: dict[Site, int] = {self.sites[0]: 0}
-        self._library = tuple(str(path) for path in library)
+        self._library = (*(str(path) for path in library), FILES)
 
     def new_site(self, frame: FrameType | None, root: CodeType) -> int:
         """Give a call site its index; -1 after learning of frames that belong to the simulator itself."""

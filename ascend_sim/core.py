@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from mypy_extensions import mypyc_attr
 
 from ascend_sim.agenda import PROGRAM, Agenda
+from ascend_sim.core_memories import OwnMemories
 from ascend_sim.cost import whole
 from ascend_sim.cross_core import FIRST_KEY
 from ascend_sim.data_cache import DataCache
@@ -22,16 +23,12 @@ from ascend_sim.pipes import ComputePipe, Flag, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.soft_flags import SOFT
 from ascend_sim.trace import PIPES, Cause, CoreLog, Item, Kind, Stall, Step
 from ascend_sim.unit_flags import UnitFlags, UnitMap
-from isa.memories import Memories
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ascend_sim.config import Chip
     from ascend_sim.cross_core import CrossFlags
-    from ascend_sim.gm import GlobalMemory
-    from ascend_sim.program import Program
+    from ascend_sim.gm import GlobalMemory, Port
     from isa.access import Access
     from isa.instruction import Call
 
@@ -39,9 +36,6 @@ ITEM_BITS = 40
 """Ranks leave this many bits for the number of an item: what one pipe does in one cycle is in program order."""
 FRACTAL_CELLS = 256
 """Results of one fractal of L0C: 16 × 16."""
-POISON = 0xFF
-"""What fresh on-chip memory is filled with: NaN in every floating type."""
-
 _SET, _WAIT, _BARRIER = Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
 _QUEUE_FULL = Cause.QUEUE_FULL
 
@@ -51,32 +45,9 @@ _SPACES_OF = {
 }
 
 
-class OwnMemories(Memories):
-    """The bytes of some memories, poisoned; made when somebody first asks. Those without a size are `others`' own."""
-
-    def __init__(self, sizes: dict[Space, int], others: Memories | None = None) -> None:
-        super().__init__()
-        self._sizes = sizes
-        self._others = others
-
-    def __missing__(self, space: Space) -> NDArray[np.uint8]:
-        if space not in self._sizes and self._others is not None:
-            return self._others[space]
-        memory = self[space] = np.full(self._sizes[space], POISON, np.uint8)
-        return memory
-
-    def poison(self) -> None:
-        """Fill what has been made so far with poison."""
-        for memory in self.values():
-            memory.fill(POISON)
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Core:
     """One core of the chip and what runs on it."""
-
-    compute_pipe = ComputePipe
-    matrix_pipe = MatrixPipe
-    move_pipe = MovePipe
 
     def __init__(
         self,
@@ -133,11 +104,7 @@ class Core:
                 continue
             depth = chip.queue_depth(pipe, self.kind)
             pipe_rank = (rank * len(Pipe) + pipe) << ITEM_BITS
-            if pipe in ports:
-                self.pipes[pipe] = self.move_pipe(self, pipe, depth, pipe_rank, ports[pipe])
-            else:
-                maker = self.matrix_pipe if pipe is Pipe.M else self.compute_pipe
-                self.pipes[pipe] = maker(self, pipe, depth, pipe_rank)
+            self.pipes[pipe] = self.make_pipe(pipe, depth, pipe_rank, ports.get(pipe))
         self.enough_cells = chip.cube.dependency_window * FRACTAL_CELLS
         self.unit_flags: UnitFlags | None = None
         self.inside = OwnMemories(  # as pipe M knows the memories: all its sums added
@@ -151,7 +118,7 @@ class Core:
         self._lane_of: list[PipeQueue | None] = self.lanes * len(Kind)  # by `Step.slot`
         self.scalar_rank = rank * len(Pipe) << ITEM_BITS
         self.flags: dict[int, Flag] = {}
-        self.program: Program | None = None
+        self.program: Any = None  # a Program, or what plays a recording in place of one
         self.items: deque[Item] = deque()
         self.time = 0
         self.waiting_for: PipeQueue | None = None
@@ -164,9 +131,15 @@ class Core:
         self._pumping = False
         self._sleeping = False
 
+    def make_pipe(self, pipe: Pipe, depth: int, rank: int, port: Port | None) -> PipeQueue:
+        """Return a pipe of this core; `port` is its way to GM."""
+        if port is not None:
+            return MovePipe(self, pipe, depth, rank, port)
+        return (MatrixPipe if pipe is Pipe.M else ComputePipe)(self, pipe, depth, rank)
+
     # ---- blocks -----------------------------------------------------------------------------
 
-    def start_block(self, program: Program, time: int) -> None:
+    def start_block(self, program: Any, time: int) -> None:
         """Begin a block's program at a cycle, on fresh memories and lowered flags."""
         self.program = program
         self.time = self.block_start = time

@@ -5,8 +5,10 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from mypy_extensions import mypyc_attr
+
 from ascend_sim.cross_core import FIRST_KEY
-from ascend_sim.issuer import Issuer
+from ascend_sim.issuer import OWN_FRAMES, Issuer
 from ascend_sim.soft_flags import SOFT, SoftSet
 from ascend_sim.trace import Cause, Item, Kind, Step
 from isa import sync
@@ -36,6 +38,7 @@ _LOOK_BACK = 16
 """Items that are looked at for a pair of flags just before."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FlagItems(Issuer):
     """The part of a program that queues flags and barriers."""
 
@@ -92,7 +95,7 @@ class FlagItems(Issuer):
         Queues make most of a kernel's items, so this and `queue_wait` do all of it in one place; the call site
         becomes the block's.
         """
-        frame = _getframe(2)
+        frame = _getframe(1 + OWN_FRAMES)
         site = self._places.get(frame.f_lasti) if frame is self._frame else None
         if site is None:
             site = self._find_site(frame)
@@ -124,7 +127,7 @@ class FlagItems(Issuer):
 
         `forget` names the bytes that are nobody's from then on: what they hold is not defined any more.
         """
-        frame = _getframe(2)
+        frame = _getframe(1 + OWN_FRAMES)
         site = self._places.get(frame.f_lasti) if frame is self._frame else None
         if site is None:
             site = self._find_site(frame)
@@ -209,6 +212,7 @@ class FlagItems(Issuer):
             return
         event, sets, waits = step.event, 0, 0
         assert event is not None
+        name = event.name
         for item in reversed(self._log[-_LOOK_BACK:]):
             kind = item.kind
             if item.event is event and kind is _SET:
@@ -227,7 +231,7 @@ class FlagItems(Issuer):
         self.session.report(
             "INFO",
             "redundant-flag",
-            f"this wait_flag({event.name}, {step.event_id}) and its set_flag order nothing that the pair before, set "
+            f"this wait_flag({name}, {step.event_id}) and its set_flag order nothing that the pair before, set "
             f"at {self.session.where_text(item.site)}, does not: neither pipe has done anything in between. Without "
             f"them it is about {core.set_cycles + core.visible + 2 * core.flag_cost} cycles faster",
             step.site,
@@ -237,7 +241,7 @@ class FlagItems(Issuer):
 
     def _asked_by_a_library(self) -> bool:
         """Return whether the flag is one of the simulator's own high-level functions, not the kernel's."""
-        frame: FrameType | None = _getframe(1)
+        frame: FrameType | None = _getframe(OWN_FRAMES)
         while frame is not None and frame.f_code.co_filename in _FLAG_FILES:
             frame = frame.f_back
         return frame is None or self.session.is_library(frame.f_code.co_filename)
@@ -311,7 +315,7 @@ class FlagItems(Issuer):
         site = self.site()
         if pipe is None:
             item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", site)
-            item.cause = Cause.BARRIER
+            item.step.cause = Cause.BARRIER
             self._append(item)
             return
         step = self._steps.get(site << 12 | pipe << 2 | 1 | _BARRIER_KEY)
@@ -323,9 +327,9 @@ class FlagItems(Issuer):
     def memory_barrier(self, name: str, pipes: tuple[Pipe, ...] | None) -> None:
         """Stop the scalar unit until some pipes are empty, or all of them (None)."""
         item = self._new(Pipe.S, Kind.BARRIER, name, self.site())
-        item.cause = Cause.BARRIER
+        item.step.cause = Cause.BARRIER
         if pipes is not None:
-            item.flag = sum(1 << pipe for pipe in pipes)
+            item.step.flag = sum(1 << pipe for pipe in pipes)
         self._append(item)
 
     def _barrier(self, pipe: Pipe, site: int, *, inserted: bool = False) -> None:
@@ -345,13 +349,15 @@ class FlagItems(Issuer):
     def cross_set(self, flag_id: int, mode: int, pipe: Pipe) -> None:
         """Queue a set of a cross-core flag in a pipe."""
         item = self._new(pipe, Kind.SET_FLAG, "cross_core_set_flag", self.site())
-        item.event_id, item.mode, item.flag = flag_id, mode, FIRST_KEY + flag_id
+        step = item.step
+        step.event_id, step.mode, step.flag = flag_id, mode, FIRST_KEY + flag_id
         self._append(item)
 
     def cross_wait(self, flag_id: int) -> None:
         """Stop the scalar unit until a cross-core flag has come."""
         item = self._new(Pipe.S, Kind.WAIT_FLAG, "cross_core_wait_flag", self.site())
-        item.event_id, item.flag, item.cause = flag_id, FIRST_KEY + flag_id, Cause.CROSS_CORE
+        step = item.step
+        step.event_id, step.flag, step.cause = flag_id, FIRST_KEY + flag_id, Cause.CROSS_CORE
         self._append(item)
 
     def soft_set(self, name: str, pipe: Pipe, soft: SoftSet) -> None:
@@ -359,14 +365,15 @@ class FlagItems(Issuer):
         item = self._new(pipe, Kind.SET_FLAG, name, self.site())
         number = self.session.soft.number
         soft.numbers = tuple(number((soft.group, member)) for member in range(soft.count))
-        item.mode, item.call = SOFT, soft
+        item.step.mode, item.call = SOFT, soft
         self._append(item)
 
     def soft_wait(self, name: str, key: tuple[Any, ...], text: str) -> None:
         """Stop the scalar unit until a word has come that other cores store in GM; `text` names it for messages."""
         item = self._new(Pipe.S, Kind.WAIT_FLAG, name, self.site())
-        item.mode, item.cause = SOFT, Cause.CROSS_CORE
-        item.flag = self.session.soft.number(key, text)
+        step = item.step
+        step.mode, step.cause = SOFT, Cause.CROSS_CORE
+        step.flag = self.session.soft.number(key, text)
         self._append(item)
 
     # ---- event ids --------------------------------------------------------------------------

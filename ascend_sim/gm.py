@@ -303,7 +303,8 @@ class GlobalMemory:
             port.limit = limit
             self._turn(port, kind, size, back)
         elif port.group is None:
-            port.left, port.since = size, self.agenda.now
+            port.left = float(size)
+            port.since = self.agenda.now
             self._due(port)
         else:
             self.servers.advance(self.agenda.now)

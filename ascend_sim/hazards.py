@@ -134,13 +134,17 @@ class Order:
 
     def go_on(self) -> None:
         """Follow what has piled up behind a wait for another core, now that its set has been followed."""
-        while self._stopped is not None:
-            if not self._learn(self._stopped):
-                return
-            self._stopped = None
-            while self._backlog and self._stopped is None:
+        while True:
+            stopped = self._stopped
+            if stopped is not None:
+                if not self._learn(stopped):
+                    return
+                self._stopped = None
+            elif self._backlog:
                 step, *arguments = self._backlog.popleft()
                 step(*arguments)
+            else:
+                return
 
     def _learn(self, item: Item) -> bool:
         """Learn what a wait for a flag of another core says; return False where that is not known yet."""

@@ -14,9 +14,11 @@ from pathlib import PurePath
 from typing import Any
 
 from ascend_sim.core import Core
-from ascend_sim.pipes import ComputePipe, MatrixPipe, MovePipe
+from ascend_sim.gm import Port
+from ascend_sim.pipes import ComputePipe, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.session import Session
 from ascend_sim.trace import Item
+from isa.types import Pipe
 
 LATEST = 1 << 14
 """The longest delay in cycles: longer than most kernels take for a tile on any pipe."""
@@ -139,11 +141,14 @@ class _LateMove(MovePipe):
 class HostileCore(Core):
     """A core whose units are late, each in its own way."""
 
-    compute_pipe = _LateCompute
-    matrix_pipe = _LateMatrix
-    move_pipe = _LateMove
     late: _Late
     sites: list[Any]
+
+    def make_pipe(self, pipe: Pipe, depth: int, rank: int, port: Port | None) -> PipeQueue:
+        """Return a pipe that is late."""
+        if port is not None:
+            return _LateMove(self, pipe, depth, rank, port)
+        return (_LateMatrix if pipe is Pipe.M else _LateCompute)(self, pipe, depth, rank)
 
     def disturb(self, session: HostileSession) -> None:
         """Take up the timing of a session."""

@@ -7,10 +7,12 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
+from mypy_extensions import mypyc_attr
 
 from ascend_sim import errors
 from ascend_sim.call_sites import Spot
 from ascend_sim.errors import Finding, KernelError
+from ascend_sim.kernel_root import run
 from ascend_sim.naming import Variables
 from ascend_sim.trace import Item, Kind, Step
 from isa.stream import Registers
@@ -44,14 +46,17 @@ _ERROR_OF_KIND: dict[str, type[KernelError]] = {
 }
 
 
+OWN_FRAMES = 1 if __file__.endswith(".py") else 0
+"""Frames that a function of the modules that are compiled together has: compiled ones leave none."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Issuer:
     """One block of a kernel on one core: the part that makes items and hands them on.
 
     Items wait in the core's list until the scalar unit gets to them; the kernel's Python runs some of them ahead.
     """
 
-    root: CodeType
-    """The function under which all frames of a kernel are."""
     order: Order | None
     """The check of the order of accesses."""
     auto: AutoSync | None
@@ -60,6 +65,7 @@ class Issuer:
     """Synchronisation as pyasc's pass inserts it."""
 
     def __init__(self, session: Session, core: Core, block: int, sub_block: int) -> None:
+        self.root: CodeType = run.__code__  # the function under which all frames of a kernel are
         self.session = session
         self.core = core
         self.block = block
@@ -99,7 +105,7 @@ class Issuer:
         nearer are passed over. While one function of the kernel runs, its callers stand still, so only the
         place inside it has to be looked up.
         """
-        frame = _getframe(depth)
+        frame = _getframe(depth if OWN_FRAMES else max(0, depth - 2))
         if frame is self._frame:
             index = self._places.get(frame.f_lasti)
             if index is not None:
@@ -200,7 +206,9 @@ class Issuer:
 
     def variables(self, *, outermost: bool = False) -> Variables:
         """Return what the kernel's running functions call their tensors; see `Variables`."""
-        return Variables(_getframe(1), self.root, self.session.is_library, outermost=outermost)
+        return Variables(
+            _getframe(OWN_FRAMES), self.root, self.session.is_library, outermost=outermost
+        )
 
     def capacity(self, space: Space) -> int:
         """Return the size of a memory of this core in bytes; 0 where it has none."""

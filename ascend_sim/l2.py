@@ -22,9 +22,9 @@ Window = tuple[int, int, int, int]
 """Sectors of an allocation: the first one, rows, distance of rows, sectors of a row."""
 
 
-_SIDE_BY_SIDE, _OTHER = (1,), (2,)
-"""Patterns of accesses that are no rows: one run of bytes, and anything else."""
-
+Pattern = tuple[int, int, int]
+"""Of an access in whole sectors: rows, distance of rows, sectors of a row. One run of bytes has one row, any other
+access that is no even rows has none."""
 
 STARTS = ("cold", "warm", "dirty")
 """States of L2 at a launch: see `L2.start`."""
@@ -55,7 +55,7 @@ class L2:
         self._written: deque[tuple[int, Any, GmBuffer]] = deque()
         self._used_again: list[tuple[int, int, Any, GmBuffer]] = []
         self._serial = 0
-        self._patterns: dict[Access, tuple[int, ...]] = {}
+        self._patterns: dict[Access, Pattern] = {}
         self.foreign = 0  # dirty sectors of other kernels, older than all else
 
     def start(self, state: str, buffers: Iterable[GmBuffer]) -> None:
@@ -118,7 +118,8 @@ class L2:
             pattern = self._patterns[origin] = self._pattern(origin)
         index: Any
         many = granule // sector
-        if pattern is _SIDE_BY_SIDE:
+        rows, pitch, width = pattern
+        if rows == 1:
             low = base + access.low - access.base
             first = low // granule * many
             count = -(-(low + access.high - access.low) // granule) * many - first
@@ -127,10 +128,9 @@ class L2:
                 index = (first, 1, held.pitch, count)
             else:
                 index = (first, count, 1, 1)
-        elif pattern is not _OTHER and base % sector == 0:
-            index = (base // sector, pattern[0], pattern[1], pattern[2])
-            if many > 1:
-                index = _whole_granules(index, many)
+        elif rows and base % sector == 0:
+            window = (base // sector, rows, pitch, width)
+            index = window if many == 1 else _whole_granules(window, many)
         else:
             index = None
         if index is None:
@@ -174,17 +174,17 @@ class L2:
                 return missed
         return self._one_by_one(buffer).touch(index, fills, fills - self.capacity, write)
 
-    def _pattern(self, access: Access) -> tuple[int, ...]:
+    def _pattern(self, access: Access) -> Pattern:
         """Return the rows, pitch and width of an access in sectors where they are whole, or what else it is."""
         sector = self.sector
         if len(access.shape) == 1 and access.contiguous:
-            return _SIDE_BY_SIDE
+            return 1, 0, 0
         rows, pitch, length = _window(access)
         if rows == 1:
-            return _SIDE_BY_SIDE
+            return 1, 0, 0
         if rows and length % sector == 0 and pitch % sector == 0:
-            return (rows, pitch // sector, length // sector)
-        return _OTHER
+            return rows, pitch // sector, length // sector
+        return 0, 0, 0
 
     def _scattered(self, access: Access, base: int, granule: int) -> NDArray[np.int64]:
         """Return the sectors of any access as a list."""
@@ -345,12 +345,12 @@ class _Rows:
 class _Sectors:
     """The sectors of an allocation one by one: when each was used last, and which are dirty."""
 
-    __slots__ = ("dirty", "stamps")
-    pitch = width = 0  # no row fits
+    __slots__ = ("dirty", "pitch", "stamps", "width")
 
     def __init__(self, count: int) -> None:
         self.stamps: NDArray[np.int64] = np.zeros(count, np.int64)
         self.dirty: NDArray[np.bool_] = np.zeros(count, bool)
+        self.pitch = self.width = 0  # no row fits
 
     @staticmethod
     def view(array: NDArray[Any], window: Window) -> NDArray[Any]:

@@ -117,7 +117,8 @@ def post(stream: Program, receiver: Core, content: Any, text: str) -> None:
     stream._scalar(write, stream.site())
     item = stream._new(Pipe.S, Kind.SET_FLAG, "message", stream.site())
     receiver.mailbox.count += 1
-    item.mode, item.flag, item.event_id = DIRECT, MAIL_KEY, MAIL_KEY + receiver.mailbox.count
+    step = item.step
+    step.mode, step.flag, step.event_id = DIRECT, MAIL_KEY, MAIL_KEY + receiver.mailbox.count
     item.call = Letter(receiver.index, content, text)
     stream._append(item)
 
@@ -125,7 +126,7 @@ def post(stream: Program, receiver: Core, content: Any, text: str) -> None:
 def receive(stream: Program, senders: frozenset[int] | None = None) -> Item:
     """Wait for the next message, of some cores only where `senders` names them; return its set."""
     item = stream._new(Pipe.S, Kind.WAIT_FLAG, "message_wait", stream.site())
-    item.flag, item.cause = MAIL_KEY, Cause.CROSS_CORE
+    item.step.flag, item.step.cause = MAIL_KEY, Cause.CROSS_CORE
     stream.core.mailbox.senders = senders
     stream._items.append(item)
     stream._give_way()
@@ -133,7 +134,7 @@ def receive(stream: Program, senders: frozenset[int] | None = None) -> Item:
         raise UnsupportedError(
             "a kernel whose cores send messages (a Matmul object in a mix kernel) cannot be recorded without running it"
         )
-    item.event_id = item.partner.event_id
+    item.step.event_id = item.partner.event_id
     if stream.order is not None:  # only now is it known whose message it is
         stream.order.issue(item)
     return item.partner
@@ -142,6 +143,7 @@ def receive(stream: Program, senders: frozenset[int] | None = None) -> Item:
 def answer(stream: Program, receiver: int, flag_id: int, pipe: Pipe) -> None:
     """Queue a set of a flag that reaches one core only."""
     item = stream._new(pipe, Kind.SET_FLAG, "cross_core_set_flag", stream.site())
-    item.event_id, item.mode, item.flag = flag_id, DIRECT, FIRST_KEY + flag_id
+    step = item.step
+    step.event_id, step.mode, step.flag = flag_id, DIRECT, FIRST_KEY + flag_id
     item.call = Letter(receiver, None, "answer")
     stream._append(item)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from mypy_extensions import mypyc_attr
+
 from ascend_sim.agenda import READ, RETIRE
 from ascend_sim.cost import Price, beside_writes, load_limit, price, whole
 from ascend_sim.trace import Conflicts, Item, Kind
@@ -42,6 +44,7 @@ class Flag:
         self.waits = 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PipeQueue:
     """One pipe. `accept` is when it may handle its next item, `landed` when all it has started is visible.
 
@@ -178,6 +181,7 @@ class PipeQueue:
                 core.wake_scalar()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ComputePipe(PipeQueue):
     """V, M or MTE1: everything about an instruction is known when it starts.
 
@@ -219,7 +223,6 @@ class ComputePipe(PipeQueue):
     def _read(self, item: Item) -> None:
         core, call = self.core, item.call
         program = core.program
-        assert program is not None
         try:
             self.results[item] = call.start(core.memories)
         except IsaFault as fault:
@@ -232,6 +235,7 @@ class ComputePipe(PipeQueue):
         item.call.retire(self.core.memories, self.results.pop(item))
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MatrixPipe(ComputePipe):
     """M. An Mmad that adds to what an earlier one has not written yet gets it inside the unit.
 
@@ -279,6 +283,7 @@ class Route:
         self.limit = limit
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MovePipe(PipeQueue):
     """MTE2, MTE3 or FIX: instructions start in order, their bytes go through a port to GM.
 

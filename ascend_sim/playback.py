@@ -115,7 +115,7 @@ class ReplaySession(Session):
     def _start(self, what: tuple[Core, int]) -> None:
         core, block = what
         part = self.parts[block, core.kind, core.sub_block]
-        core.start_block(_Playback(self, core, part), self.agenda.now)  # type: ignore[arg-type]
+        core.start_block(_Playback(self, core, part), self.agenda.now)
 
 
 def _template(call: Call | Scalar | SoftSet) -> Any:

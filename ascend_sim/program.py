@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from greenlet import GreenletExit, greenlet
+from mypy_extensions import mypyc_attr
 
 from ascend_sim import errors, unread
 from ascend_sim.agenda import PROGRAM
 from ascend_sim.auto_sync import AutoSync
 from ascend_sim.cost import cube_cycles
-from ascend_sim.flag_items import FlagItems
 from ascend_sim.hazards import Order
 from ascend_sim.insert_sync import InsertSync
+from ascend_sim.issuer import OWN_FRAMES
+from ascend_sim.kernel_root import run
 from ascend_sim.lang.forms import clearer
 from ascend_sim.leftovers import Settings
 from ascend_sim.pass_through import QueueUses
@@ -53,7 +56,8 @@ class KernelReturns(BaseException):
     """Ends a core's program from inside a library call, as a return of the kernel's function would."""
 
 
-class Program(FlagItems, ScalarItems):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Program(ScalarItems):
     """One block of a kernel on one core, as a stream."""
 
     has_queues = True
@@ -89,7 +93,7 @@ class Program(FlagItems, ScalarItems):
         if session.insert_sync:
             self.use_insert_sync()
         self._body = body
-        self._greenlet = greenlet(self._run)
+        self._greenlet = greenlet(partial(run, self))
         self._greenlet.gr_context = copy_context()
 
     @property
@@ -101,7 +105,8 @@ class Program(FlagItems, ScalarItems):
 
     # ---- the greenlet -----------------------------------------------------------------------
 
-    def _run(self, _: Any = None) -> None:
+    def perform(self) -> None:
+        """Run the kernel's function and queue the end of the block."""
         current.set(self)
         try:
             with suppress(KernelReturns):
@@ -112,7 +117,7 @@ class Program(FlagItems, ScalarItems):
                 self.tpipe.close()
             elif self.insert is not None:
                 item = self._new(Pipe.S, Kind.BARRIER, "pipe_barrier", 0)
-                item.cause, item.inserted = Cause.BARRIER, True
+                item.step.cause, item.step.inserted = Cause.BARRIER, True
                 self._append(item)
         except GreenletExit:  # the launch is over
             return
@@ -164,7 +169,7 @@ class Program(FlagItems, ScalarItems):
 
     def issue(self, call: Call, depth: int = 3) -> None:
         """Take a bound instruction; the kernel's frame is `depth` frames above `site`, or further up."""
-        frame = _getframe(depth - 1)
+        frame = _getframe(depth - 2 + OWN_FRAMES)
         site = self._places.get(frame.f_lasti) if frame is self._frame else None
         if site is None:
             site = self._find_site(frame)
@@ -304,6 +309,3 @@ class Program(FlagItems, ScalarItems):
             session.log.phases.append(name)
         self.phase = session.phases[name]
         self._steps = session.steps_of(self.core_kind, self.phase)
-
-
-Program.root = Program._run.__code__

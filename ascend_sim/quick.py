@@ -7,35 +7,37 @@ barriers are taken; the machine replays the others. Both give the same cycles (t
 
 from __future__ import annotations
 
-from collections import deque
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from ascend_sim.agenda import PROGRAM, READ, Action, Agenda, Entry, serve
-from ascend_sim.core import Core
 from ascend_sim.cost import price, whole
 from ascend_sim.errors import DeadlockError, Finding
 from ascend_sim.placement import vector_only
 from ascend_sim.playback import ReplaySession
-from ascend_sim.program import AHEAD
+from ascend_sim.quick_lanes import (
+    BARRIER,
+    COMPUTE,
+    LOCAL,
+    MOVE,
+    OWN_BARRIER,
+    OWN_SET,
+    OWN_WAIT,
+    READ_GM,
+    SET,
+    SPEND,
+    WAIT,
+    Clock,
+    Operation,
+    QuickCore,
+)
 from ascend_sim.recording import Part, Recording, Scalar, Step, gm_side
 from ascend_sim.trace import Kind
 from isa.instruction import Call
-from isa.types import CacheMode, Pipe
+from isa.types import Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
-    from ascend_sim.gm import Port
+    from ascend_sim.core import Core
     from isa.access import Access
-
-_WAIT, _BARRIER, _SET, _COMPUTE, _MOVE, _LOCAL = range(6)
-_OWN = 6  # what the scalar unit does itself comes from here on
-_OWN_SET, _OWN_WAIT, _OWN_BARRIER, _SPEND, _READ_GM = range(_OWN, _OWN + 5)
-
-_FREE, _FOR_FLAG, _FOR_BARRIER, _FOR_MOVE = range(4)
-
-Operation = tuple[Any, ...]
-"""A step on one chip: code, cost of issuing, pipe, then by code: a flag, or interval and duration, or a call."""
 
 
 class NotQuick(Exception):
@@ -53,7 +55,7 @@ def quick_cycles(
         raise NotQuick
     flags: dict[int, int] = {}
     operations = [_operation(step, recording, chip, flags) for step in recording.steps]
-    session = _QuickSession(recording, chip, physical_cores)
+    session = QuickSession(recording, chip, physical_cores)
     session.operations = operations
     session.flags = len(flags)
     session.memory.l2.start(l2, recording.regions)  # type: ignore[arg-type]
@@ -75,11 +77,11 @@ def _operation(step: Step, recording: Recording, chip: Chip, flags: dict[int, in
     pipe = step.pipe
     if step.kind is Kind.BARRIER:
         cost = whole(scalar.barrier_issue)
-        return (_OWN_BARRIER if pipe is Pipe.S else _BARRIER, cost, pipe)
+        return (OWN_BARRIER if pipe is Pipe.S else BARRIER, cost, pipe)
     if step.kind is not Kind.INSTRUCTION:
         if step.event is None or step.mode >= 0 or step.call >= 0:
             raise NotQuick
-        code = (_SET, _WAIT) if pipe is not Pipe.S else (_OWN_SET, _OWN_WAIT)
+        code = (SET, WAIT) if pipe is not Pipe.S else (OWN_SET, OWN_WAIT)
         flag = flags.setdefault(step.flag, len(flags))
         return (code[step.kind is Kind.WAIT_FLAG], whole(scalar.flag_issue), pipe, flag)
     call = recording.calls[step.call]
@@ -92,11 +94,11 @@ def _operation(step: Step, recording: Recording, chip: Chip, flags: dict[int, in
 
 def _own(call: Scalar, chip: Chip) -> Operation:
     if call.wanted and call.access is not None and call.access.buffer is not None:
-        return (_READ_GM, 0, Pipe.S, call.access.buffer, call.access.low, call.phase)
+        return (READ_GM, 0, Pipe.S, call.access.buffer, call.access.low, call.phase)
     if call.acts or call.wanted or call.spent is None:
         raise NotQuick
     spent = getattr(chip.scalar, call.spent) if isinstance(call.spent, str) else call.spent
-    return (_SPEND, whole(spent), Pipe.S)
+    return (SPEND, whole(spent), Pipe.S)
 
 
 def _issued(call: Call, number: int, pipe: Pipe, chip: Chip) -> Operation:
@@ -105,435 +107,40 @@ def _issued(call: Call, number: int, pipe: Pipe, chip: Chip) -> Operation:
     scalar = chip.scalar
     if pipe is Pipe.V:
         cost = price(call, chip)
-        return (_COMPUTE, whole(scalar.vector_issue), pipe, cost.interval, cost.duration)
+        return (COMPUTE, whole(scalar.vector_issue), pipe, cost.interval, cost.duration)
     issue = whole(scalar.move_issue)
     if pipe not in (Pipe.MTE2, Pipe.MTE3):
         raise NotQuick
     interval = whole(chip.gm.move_issue)
     if not call.writes:
-        return (_LOCAL, issue, pipe, interval, interval)
+        return (LOCAL, issue, pipe, interval, interval)
     if not call.touches_gm:
         cost = price(call, chip)
-        return (_LOCAL, issue, pipe, cost.interval, cost.duration)
-    return (_MOVE, issue, pipe, interval, call, number)
+        return (LOCAL, issue, pipe, cost.interval, cost.duration)
+    return (MOVE, issue, pipe, interval, call, number)
 
 
-class _Clock(Agenda):
-    """The agenda on a heap of its own: mostly one action is due at a time, and SimPy's events would cost more."""
+class QuickSession(ReplaySession):
+    """A replay for the cycles alone."""
 
-    def __init__(self, shuffle: int | None = None) -> None:
-        super().__init__(shuffle)
-        self._times: list[int] = []
-        self._entries: dict[int, list[Entry]] = {}
-
-    def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
-        """Run `action(argument)` at a cycle that is not in the past."""
-        entries = self._entries.get(time)
-        if entries is None:
-            self._entries[time] = [(phase, rank, action, argument)]
-            heappush(self._times, time)
-        else:
-            entries.append((phase, rank, action, argument))
-
-    def run(self) -> None:
-        """Run until nothing is due any more: by cycle, phase and rank, as the agenda does."""
-        times, entries = self._times, self._entries
-        while times:
-            self.now = time = heappop(times)
-            due = entries[time]
-            if len(due) == 1:
-                _, _, action, argument = due.pop()
-                action(argument)
-            if due:
-                serve(due)
-            del entries[time]
-
-
-class _Flight:
-    """A transfer under way, or a set behind one (`flag`); `end` is -1 while it is not known."""
-
-    __slots__ = ("access", "call", "end", "flag", "spent", "start")
-
-    def __init__(self, start: int, flag: int = -1, end: int = -1) -> None:
-        self.start = start
-        self.flag = flag
-        self.end = end
-        self.call: Any = None
-        self.access: Any = None
-        self.spent: Any = None
-
-
-class _Lane:
-    """A pipe's queue: see `PipeQueue`, whose rules these are."""
-
-    __slots__ = (
-        "accept", "blocked", "core", "depth", "entered", "flying", "landed", "left", "pipe", "port", "queue",
-        "queued", "rank", "ring", "write",
-    )  # fmt: skip
-
-    def __init__(
-        self, core: _QuickCore, pipe: Pipe, depth: int, rank: int, port: Port | None
-    ) -> None:
-        self.core = core
-        self.pipe = pipe
-        self.depth = depth
-        self.rank = rank
-        self.port = port
-        self.write = False
-        if port is not None:
-            self.write = port.write
-            port.begun, port.done = self.begun, self.done
-        self.reset(0)
-
-    def reset(self, time: int) -> None:
-        """Empty the pipe at the start of a block."""
-        self.queue: deque[tuple[int, Operation, int, Any]] = deque()
-        self.flying: deque[_Flight] = deque()
-        self.ring = [time] * self.depth
-        self.entered = self.left = 0
-        self.accept = self.landed = time
-        self.blocked = _FREE
-        self.queued = False
-
-    def advance(self) -> None:
-        """Handle items until the queue is empty or the next one depends on something unknown."""
-        core, queue, ring, depth = self.core, self.queue, self.ring, self.depth
-        flying, tokens = self.flying, core.tokens
-        accept, landed, left = self.accept, self.landed, self.left
-        before = left
-        while queue:
-            head, operation, index, access = queue[0]
-            if head < accept:
-                head = accept
-            code = operation[0]
-            if code == _COMPUTE:
-                accept = head + operation[3]
-                end = head + operation[4]
-                if end > landed:
-                    landed = end
-            elif code == _WAIT:
-                flag = tokens[operation[3]]
-                if not flag:
-                    core.waiters[operation[3]] = self
-                    self.blocked = _FOR_FLAG
-                    break
-                visible = flag.popleft()
-                if head < visible:
-                    head = visible
-                accept = head
-            elif code == _SET:
-                accept = head
-                if flying:
-                    flying.append(_Flight(head, operation[3]))
-                else:
-                    core.fire(operation[3], head if head > landed else landed)
-            elif code == _BARRIER:
-                if flying:
-                    self.blocked = _FOR_BARRIER
-                    break
-                if head < landed:
-                    head = landed
-                accept = head
-            elif code == _MOVE:
-                accept = head + operation[3]
-                flight = _Flight(head)
-                flight.call, flight.access = operation[4], access
-                flying.append(flight)
-                core.agenda.at(head, READ, self.rank + index, self.request, flight)
-                self.blocked = _FOR_MOVE
-                queue.popleft()
-                ring[left % depth] = head
-                left += 1
-                break
-            else:
-                accept = head + operation[3]
-                end = head + operation[4]
-                if flying:
-                    flying.append(_Flight(head, -1, end))
-                elif end > landed:
-                    landed = end
-            queue.popleft()
-            ring[left % depth] = head
-            left += 1
-        self.accept, self.landed, self.left = accept, landed, left
-        if left != before and core.waiting_lane is self:
-            core.scalar_ready = True
-
-    def request(self, flight: _Flight) -> None:
-        """Hand a transfer to the memory system."""
-        bypass = flight.call.cache_mode is CacheMode.CACHE_MODE_DISABLE
-        access = flight.access
-        self.core.memory.request(self.port, flight, access, access.base, bypass=bypass)  # type: ignore[arg-type]
-
-    def begun(self, _: _Flight) -> None:
-        """Take the begin of a transfer's bytes."""
-        if not self.write:
-            core = self.core
-            now = core.agenda.now
-            if now > self.accept:
-                self.accept = now
-            self.blocked = _FREE
-            core.look_at_lane(self)
-            core.pump()
-
-    def done(self, flight: _Flight) -> None:
-        """Take the end of a transfer's bytes."""
-        core = self.core
-        transfer = flight.spent
-        end = transfer.passed + transfer.latency
-        if self.write:
-            if end > self.accept:
-                self.accept = end
-            self.blocked = _FREE
-            end = max(end, flight.start + transfer.complete)
-        flight.end = end
-        flying = self.flying
-        landed = self.landed
-        while flying:
-            first = flying[0]
-            if first.flag >= 0:
-                flying.popleft()
-                core.fire(first.flag, first.start if first.start > landed else landed)
-            elif first.end >= 0:
-                flying.popleft()
-                if first.end > landed:
-                    landed = first.end
-            else:
-                break
-        self.landed = landed
-        if not flying:
-            if self.blocked == _FOR_BARRIER:
-                self.blocked = _FREE
-                core.look_at_lane(self)
-            if core.waiting_for_all:
-                core.scalar_ready = True
-        if self.queue:
-            core.look_at_lane(self)
-        core.pump()
-
-
-class _QuickCore(Core):
-    """A vector core that plays operations: see `Core`, whose rules these are."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.quick: dict[Pipe, _Lane] = {
-            pipe: _Lane(self, pipe, queue.depth, queue.rank, getattr(queue, "port", None))
-            for pipe, queue in self.pipes.items()
-        }
-        self.tokens: list[deque[int]] = []
-        self.waiters: list[Any] = []
-        self.look: list[_Lane] = []
-        self.waiting_lane: _Lane | None = None
-        self.waiting_for_all = False
-        self.scalar_ready = False
-        self.busy = False
-        self.asleep = False
-        self.begun = False  # the item at `position` has spent its issuing cost already
-        self.position = 0
-        self.base = 0
-        self.part: Part | None = None
-        self.play: list[Operation] = []
-        self.places: list[Access] = []
-        self.moved = 0
-        self.portion = 0
-
-    def begin_part(self, session: _QuickSession, part: Part, time: int) -> None:
-        """Begin a block at a cycle."""
-        operations = session.operations
-        self.session = session
-        self.part = part
-        self.play = [operations[number] for number in part.steps.tolist()]
-        self.places = session.operands(part)
-        self.base += self.position  # where the block before has ended
-        self.position = self.moved = self.portion = 0
-        self.tokens = [deque() for _ in range(session.flags)]
-        self.waiters = [None] * session.flags
-        self.time = self.block_start = time
-        if not self.log.blocks:
-            self.log.start = time
-        for lane in self.quick.values():
-            lane.reset(time)
-        self.begun = False
-        self.scalar_ready = True
-        self.pump()
-
-    def fire(self, flag: int, time: int) -> None:  # type: ignore[override]
-        """Raise a flag once all that was before it has landed at `time`."""
-        self.tokens[flag].append(time + self.set_cycles + self.visible)
-        waiter = self.waiters[flag]
-        if waiter is not None:
-            self.waiters[flag] = None
-            if waiter is self:
-                self.scalar_ready = True
-            else:
-                waiter.blocked = _FREE
-                self.look_at_lane(waiter)
-
-    def look_at_lane(self, lane: _Lane) -> None:
-        """Put a pipe on the list of those that may be able to go on."""
-        if not lane.queued:
-            lane.queued = True
-            self.look.append(lane)
-
-    def pump(self) -> None:
-        """Let pipes and scalar unit go on until everything waits for something later."""
-        if self.busy:
-            return
-        self.busy = True
-        look = self.look
-        while look or self.scalar_ready:
-            while look:
-                lane = look.pop()
-                lane.queued = False
-                if lane.blocked == _FREE:
-                    lane.advance()
-            if self.scalar_ready:
-                self.scalar_ready = False
-                if not self.asleep:
-                    self._issue()
-        self.busy = False
-
-    def _issue(self) -> None:
-        """Issue items in program order until the scalar unit has to wait."""
-        play, quick, look = self.play, self.quick, self.look
-        position, time, portion, base = self.position, self.time, self.portion, self.base
-        count = len(play)
-        while position < count:
-            operation = play[position]
-            code = operation[0]
-            if code >= _OWN:
-                self.position, self.time, self.portion = position, time, portion
-                if not self._own(code, operation):
-                    return
-                position, time, portion = self.position, self.time, self.portion + 1
-                self.begun = False
-                position += 1
-                if code >= _SPEND:
-                    continue  # the program gives way behind items that go through its queue only
-            else:
-                lane: _Lane = quick[operation[2]]
-                entered = lane.entered
-                if entered - lane.left >= lane.depth:
-                    self.waiting_lane = lane
-                    self.position, self.time, self.portion = position, time, portion
-                    return
-                self.waiting_lane = None
-                slot = lane.ring[entered % lane.depth]
-                if slot > time:
-                    time = slot
-                time += operation[1]
-                access = None
-                if code == _MOVE:
-                    access = self.places[self.moved]
-                    self.moved += 1
-                lane.entered = entered + 1
-                lane.queue.append((time, operation, base + position, access))
-                if not lane.queued and lane.blocked == _FREE:
-                    lane.queued = True
-                    look.append(lane)
-                position += 1
-                portion += 1
-            if portion >= AHEAD and position < count:
-                portion = 0
-                if time > self.agenda.now:
-                    self.position, self.time, self.portion = position, time, portion
-                    self._sleep(time)
-                    return
-        self.position, self.time, self.portion = position, time, portion
-        self._end()
-
-    def _sleep(self, time: int) -> None:
-        self.asleep = True
-        self.agenda.at(time, PROGRAM, self.scalar_rank, self._awake)
-
-    def _awake(self, _: Any) -> None:
-        self.asleep = False
-        self.scalar_ready = True
-        self.pump()
-
-    def _own(self, code: int, operation: Operation) -> bool:
-        """Execute an item of the scalar unit; return False where it has to wait."""
-        if code == _SPEND:
-            self.time += operation[1]
-            return True
-        if code == _READ_GM:
-            if self.begun:
-                return True
-            self.begun = True
-            self.time += self.scalar_gm_cycles(operation[3], operation[4])
-            self.asleep = True
-            self.agenda.at(self.time, operation[5], self.scalar_rank, self._read)
-            return False
-        if code == _OWN_SET:
-            self.time += operation[1]
-            self.fire(operation[3], self.time)
-            return True
-        if not self.begun:
-            self.begun = True
-            self.time += operation[1]
-        if code == _OWN_BARRIER:
-            return self._all_quiet()
-        flag = self.tokens[operation[3]]
-        if not flag:
-            self.waiters[operation[3]] = self
-            return False
-        visible = flag.popleft()
-        if visible > self.time:
-            self.time = visible
-        return True
-
-    def _read(self, _: Any) -> None:
-        """Let the program go on with the value that it has read."""
-        self.portion = -1  # a new portion begins behind this item
-        self._awake(None)
-
-    def _all_quiet(self) -> bool:
-        """Wait until every pipe is empty and all results are visible."""
-        for lane in self.quick.values():
-            if lane.queued:
-                self.scalar_ready = True  # the list is worked off first
-            if lane.queue or lane.flying or lane.blocked != _FREE or lane.queued:
-                self.waiting_for_all = True
-                return False
-        self.waiting_for_all = False
-        latest = max(max(lane.landed, lane.accept) for lane in self.quick.values())
-        if latest > self.time:
-            self.time = latest
-        return True
-
-    def _end(self) -> None:
-        """Wait for all that is under way, then end the block."""
-        if not self.begun:
-            self.begun = True
-            self.time += self.barrier_cost
-        if not self._all_quiet():
-            return
-        self.asleep = True
-        self.agenda.at(self.time, PROGRAM, self.scalar_rank, self._ended)
-
-    def _ended(self, _: Any) -> None:
-        self.asleep = False
-        part = self.part
-        assert part is not None
-        self.part = None
-        self.position += 2  # the two items that end a program have numbers as well
-        self.log.blocks.append((part.block, self.block_start, self.time))
-        self.log.end = self.time
-        self.session.block_done(part, self, self.time)  # type: ignore[arg-type]
-
-
-class _QuickSession(ReplaySession):
-    core_type = _QuickCore
-    agenda_type = _Clock
+    core_type = QuickCore
+    agenda_type = Clock
     operations: list[Operation]
     flags: int
 
+    def _make_cores(self, place: int) -> list[Core]:
+        cores = super()._make_cores(place)
+        for core in cores:
+            assert isinstance(core, QuickCore)
+            core.prepare(self.block_done)
+        return cores
+
     def _start(self, what: tuple[Core, int]) -> None:
         core, block = what
-        assert isinstance(core, _QuickCore)
+        assert isinstance(core, QuickCore)
         part = self.parts[block, core.kind, core.sub_block]
-        core.begin_part(self, part, self.agenda.now)
+        play = [self.operations[number] for number in part.steps.tolist()]
+        core.begin_part(part, play, self.operands(part), self.flags, self.agenda.now)
 
     def operands(self, part: Part) -> list[Access]:
         """Return the operands in GM of a part's moves, in order; equal ones share one object over all replays."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from mypy_extensions import mypyc_attr
 
 from ascend_sim import errors
 from ascend_sim.agenda import PROGRAM, RETIRE
 from ascend_sim.errors import Finding, KernelError
-from ascend_sim.issuer import Issuer
+from ascend_sim.flag_items import FlagItems
 from ascend_sim.placement import task_ratio
 from ascend_sim.scalar_call import ScalarCall, flag_priced, scalar_cost, spending
 from isa.access import contiguous
@@ -18,21 +19,25 @@ from isa.types import CoreKind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from ascend_sim.core import Core
     from ascend_sim.session import Session
     from isa.access import Access
     from isa.tensor import GlobalTensor, LocalTensor
-    from isa.types import Pipe
 
+Number = Any
+"""An int or a float as it is: compiled code would make a float of an int that is annotated as one."""
 POLLS = 1024
 """Equal reads of GM in a row after which the others are looked at: whether any of them can still change the value."""
 POLL_ITEMS = 8
 """Items of one turn of a loop that polls, at most."""
 
-_NO_BYTES = np.empty(0, np.uint8)  # a register's content lies in no memory
+_NO_BYTES: NDArray[np.uint8] = np.empty(0, np.uint8)  # a register's content lies in no memory
 
 
-class ScalarItems(Issuer):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ScalarItems(FlagItems):
     """The part of a program that gives the scalar unit work of its own."""
 
     def __init__(self, session: Session, core: Core, block: int, sub_block: int) -> None:
@@ -42,13 +47,9 @@ class ScalarItems(Issuer):
         self._polled_at = 0
         self.polling = False  # whether instructions read words that others may be storing meanwhile
 
-    def pipe_barrier(self, pipe: Pipe | None) -> None:
-        """Queue a barrier of one pipe, or stop the scalar unit until all pipes are empty."""
-        raise NotImplementedError
-
     # ---- accesses ---------------------------------------------------------------------------
 
-    def spend(self, name: str, cycles: float | str) -> None:
+    def spend(self, name: str, cycles: Any) -> None:
         """Let the scalar unit work for some cycles: a number, or the name of one in the chip's section `scalar`."""
         self._scalar(ScalarCall(name, spending(cycles), spent=cycles), self.site())
 
@@ -56,8 +57,8 @@ class ScalarItems(Issuer):
         self,
         tensor: GlobalTensor | LocalTensor,
         access: Access,
-        unknown: float | None = None,
-    ) -> int | float:
+        unknown: Number = None,
+    ) -> Number:
         """Read one element at the simulated time of the access; `unknown` stands for it with numerics off."""
         site = self.site()
         if self.insert is not None:
@@ -80,7 +81,7 @@ class ScalarItems(Issuer):
             self.insert.around_scalar(access, site, after=True)
         if access.buffer is not None:
             self._note_poll((site, access.place, access.low, value))
-        return value  # type: ignore[no-any-return]
+        return value
 
     def _note_poll(self, what: tuple[Any, ...]) -> None:
         """Count how often a place has read the same value from GM with next to nothing in between."""
@@ -92,7 +93,7 @@ class ScalarItems(Issuer):
             self.polls = 0
         self.polled, self._polled_at = what, self._index
 
-    def read_register(self, access: Access) -> int | float:
+    def read_register(self, access: Access) -> Number:
         """Read a special register at the simulated time of the access, at the price of one in UB."""
         site = self.site()
         if not self.session.numerics:
@@ -105,7 +106,7 @@ class ScalarItems(Issuer):
             text=access.name,
             access=access,
         )
-        return self._scalar(call, site, access)  # type: ignore[no-any-return]
+        return self._scalar(call, site, access)
 
     def _refuse_unknown(self, who: str, name: str, access: Access, site: int) -> None:
         if access.buffer is None or access.buffer.index in self.session.written_buffers:
@@ -115,7 +116,7 @@ class ScalarItems(Issuer):
             )
 
     def store_scalar(
-        self, tensor: GlobalTensor | LocalTensor, access: Access, value: float
+        self, tensor: GlobalTensor | LocalTensor, access: Access, value: Number
     ) -> None:
         """Write one element at the simulated time of the access."""
         site = self.site()
@@ -186,7 +187,7 @@ class ScalarItems(Issuer):
             phase=PROGRAM,
             wanted=True,
         )
-        return self._scalar(call, self.site())  # type: ignore[no-any-return]
+        return int(self._scalar(call, self.site()))
 
     # ---- what a kernel shows ----------------------------------------------------------------
 
@@ -243,9 +244,9 @@ class ScalarItems(Issuer):
         self._scalar(ScalarCall("look", lambda _: 0, look), log=False)
 
 
-def _load(core: Core, access: Access) -> int | float:
+def _load(core: Core, access: Access) -> Number:
     if access.buffer is None:
-        return access.view(core.memories[access.space])[0].item()  # type: ignore[no-any-return]
+        return access.view(core.memories[access.space])[0].item()
     if not core.numerics:
-        return access.view(access.buffer.data)[0].item()  # type: ignore[no-any-return]
-    return core.dcache.read(access)  # type: ignore[no-any-return]
+        return access.view(access.buffer.data)[0].item()
+    return core.dcache.read(access)

@@ -18,6 +18,7 @@ import simpy
 
 from ascend_sim import messages
 from ascend_sim.allowed import apply as allowed_of
+from ascend_sim.compiled import FILES
 from ascend_sim.coverage import ONE, axis_text, unwritten
 from ascend_sim.errors import Finding, KernelError, host_error
 from ascend_sim.garbage import no_collection
@@ -227,7 +228,7 @@ def kernel_frames(error: BaseException, library: tuple[Path, ...]) -> TracebackT
         frames.append(trace)
         trace = trace.tb_next
     kept: TracebackType | None = None
-    hidden = (*(str(path) for path in library), str(Path(simpy.__file__).parent))
+    hidden = (*(str(path) for path in library), str(Path(simpy.__file__).parent), FILES)
     for trace in reversed(frames):
         if not trace.tb_frame.f_code.co_filename.startswith(hidden):
             kept = TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from mypy_extensions import mypyc_attr
 
 from isa.types import CoreKind, HardEvent, Pipe
 
@@ -60,6 +61,9 @@ class Site:
 
     frames: tuple[tuple[str, int, str], ...]
 
+    def __reduce__(self) -> tuple[type[Site], tuple[Any]]:
+        return Site, (self.frames,)  # compiled, it could not be filled in after it is made
+
     @property
     def file(self) -> str:
         """File of the innermost frame."""
@@ -75,6 +79,7 @@ Parts = tuple[tuple[Cause, MemoryCause | None, int], ...]
 """(cause, sub-cause, end cycle) in order: what an item's cycles were spent on."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Spent:
     """Tells what the cycles of an item were spent on."""
 
@@ -88,6 +93,7 @@ class Spent:
         return self._parts
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Conflicts(Spent):
     """A vector instruction with bank conflicts: `cycles` of them after its first `lead` cycles."""
 
@@ -107,6 +113,7 @@ class Conflicts(Spent):
         )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Transfer(Spent):
     """One MTE instruction's bytes on their way: `size` of a kind, then `rest` of another one.
 
@@ -190,36 +197,7 @@ class Step:
         self.price: Any = None  # what the machine knows of its time
 
 
-if TYPE_CHECKING:
-
-    class _OfStep:
-        """An item's attributes that are its step's."""
-
-        pipe: Pipe
-        kind: Kind
-        name: str
-        site: int
-        phase: int
-        bytes: int
-        work: int
-        event: HardEvent | None
-        event_id: int
-        flag: int
-        forget: Any
-        mode: int
-        cause: Cause
-        inserted: bool
-        polls: bool
-
-else:
-
-    class _OfStep:
-        """An item's attributes that are its step's: added below."""
-
-        __slots__ = ()
-
-
-class Item(_OfStep):
+class Item:
     """One item that passed through a pipe (or, with `pipe` S, that the scalar unit executed).
 
     Times are core cycles since the launch: `issue` (the scalar unit has put it into the pipe's queue),
@@ -251,23 +229,85 @@ class Item(_OfStep):
     def parts(self, value: Parts | None) -> None:
         self.spent = None if value is None else Spent(value)
 
+    @property
+    def pipe(self) -> Pipe:
+        """Which pipe it passes through."""
+        return self.step.pipe
+
+    @property
+    def kind(self) -> Kind:
+        """What it is."""
+        return self.step.kind
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.step.name
+
+    @property
+    def site(self) -> int:
+        """Its place in the program: index into Log.sites."""
+        return self.step.site
+
+    @property
+    def phase(self) -> int:
+        """Index into Log.phases."""
+        return self.step.phase
+
+    @property
+    def bytes(self) -> int:
+        """Payload of a move."""
+        return self.step.bytes
+
+    @property
+    def work(self) -> int:
+        """Repeats (V) or fractal cycles (M)."""
+        return self.step.work
+
+    @property
+    def event(self) -> HardEvent | None:
+        """Of a set or wait inside a core."""
+        return self.step.event
+
+    @property
+    def event_id(self) -> int:
+        """Number of a flag."""
+        return self.step.event_id
+
+    @property
+    def flag(self) -> int:
+        """Event and id in one number; of PIPE_ALL the pipes waited for, a bit each."""
+        return self.step.flag
+
+    @property
+    def forget(self) -> Any:
+        """Of the wait of alloc_tensor: the bytes that are nobody's from then on."""
+        return self.step.forget
+
+    @property
+    def mode(self) -> int:
+        """Of a set between cores."""
+        return self.step.mode
+
+    @property
+    def cause(self) -> Cause:
+        """How the ledger names a wait."""
+        return self.step.cause
+
+    @property
+    def inserted(self) -> bool:
+        """Whether automatic synchronisation has put it in."""
+        return self.step.inserted
+
+    @property
+    def polls(self) -> bool:
+        """Whether it reads GM again and again until it finds what it waits for."""
+        return self.step.polls
+
     def __repr__(self) -> str:
         return (
             f"<Item {self.index} {self.pipe.name} {self.name} {self.issue}/{self.start}-{self.end}>"
         )
-
-
-def _of_step(name: str) -> property:
-    """Return an item's attribute that is its step's."""
-
-    def change(item: Item, value: Any) -> None:
-        setattr(item.step, name, value)
-
-    return property(attrgetter("step." + name), change)
-
-
-for _name in set(Step.__slots__) - {"owners", "price", "slot"}:
-    setattr(_OfStep, _name, _of_step(_name))
 
 
 @dataclass(slots=True)
@@ -315,6 +355,7 @@ class CoreLog:
             self.spill(self, now)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 @dataclass(slots=True)
 class Log:
     """A whole run. `cycles` runs from the launch to the last core's end, launch cost included."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ascend_sim.core import Core
-from ascend_sim.pipes import ComputePipe, MatrixPipe, MovePipe
+from ascend_sim.pipes import ComputePipe, MatrixPipe, MovePipe, PipeQueue
 from ascend_sim.session import Session
+from isa.types import Pipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
 
+    from ascend_sim.gm import Port
     from ascend_sim.trace import Item
     from isa.access import Access
 
@@ -80,11 +82,14 @@ class _WatchedMove(MovePipe):
 class WatchedCore(Core):
     """A core whose results are looked at."""
 
-    compute_pipe = _WatchedCompute
-    matrix_pipe = _WatchedMatrix
-    move_pipe = _WatchedMove
     watcher: Watcher
     session: Session
+
+    def make_pipe(self, pipe: Pipe, depth: int, rank: int, port: Port | None) -> PipeQueue:
+        """Return a pipe that shows what it does."""
+        if port is not None:
+            return _WatchedMove(self, pipe, depth, rank, port)
+        return (_WatchedMatrix if pipe is Pipe.M else _WatchedCompute)(self, pipe, depth, rank)
 
     def inner_bytes(self, access: Access) -> Any:
         """Return the bytes of a memory as pipe M knows it."""

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from mypy_extensions import mypyc_attr
 
 from isa.access import Access
 from isa.cube_forms import LoadCall
@@ -29,6 +30,7 @@ _RECENT = 32
 """Copies with filler that are remembered, to say where a byte of it came from."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class _Ranges:
     """Some bytes of a memory as disjoint ranges in order."""
 
@@ -67,6 +69,7 @@ class _Ranges:
             ends[first:past] = [low] * left + [after] * right
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class _Memory(_Ranges):
     """The written bytes of one memory: ranges without gaps, and what patterns with gaps add, a bit for each byte."""
 
@@ -262,7 +265,7 @@ class Written:
             if len(missing):
                 first = low + int(missing[0])
                 cure = self._padding(access.space, first)
-                for load, site in reversed(self._hollow):
+                for load, site in list(self._hollow)[::-1]:
                     if load.space is access.space and load.low <= first < load.high:
                         cure = (
                             f"The load at {self._session.where_text(site)} took it from L1 bytes that nothing had "

@@ -126,7 +126,9 @@ def test_the_studies_of_the_documents_are_of_todays_model() -> None:
     timing = Context(chip="ascend910b1", numerics="off", checks="off", tiling=wanted)
     run = find_operator("rope_grad").run({"seq": "128", "hidden": "1280"}, timing)
     assert run.time_us == pytest.approx(cell["time_us"], rel=0.02)
-    assert {row["case"] for row in found["sampled"]} <= {case.name for case in load("sampled").CASES}
+    assert {row["case"] for row in found["sampled"]} <= {
+        case.name for case in load("sampled").CASES
+    }
 
 
 @pytest.mark.parametrize("name", ["engine", "float16", "memory", "sampled", "sweep"])

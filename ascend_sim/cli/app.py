@@ -32,6 +32,7 @@ from ascend_sim.cli.options import (
 )
 from ascend_sim.cli.outcome import Outcome
 from ascend_sim.cli.request import Request, check_chip, choose, read_sets
+from ascend_sim.compiled import is_compiled
 from ascend_sim.errors import AscendSimError, ConfigError, SimulatorBug
 
 app = typer.Typer(
@@ -321,7 +322,7 @@ def _show_version(wanted: bool) -> None:
             number = version("ascend-sim")
         except PackageNotFoundError:
             number = "(not installed: running from its sources)"
-        print(f"ascend-sim {number}")
+        print(f"ascend-sim {number}, {'compiled' if is_compiled() else 'from source'}")
         raise typer.Exit
 
 

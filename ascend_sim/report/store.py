@@ -302,13 +302,13 @@ def _make_items(core: StoredCore) -> list[Item]:
     items: list[Item] = []
     rows = columns.items[list(_FIELDS)].tolist()
     for index, pipe, kind, name, site, inserted, cause, event, call, *copied in rows:
-        item = Item(Step(_PIPES[pipe], _KINDS[kind], names[name], site), core.number, index)
-        for field, value in zip(_COPIED, copied, strict=True):
-            setattr(item, field, value)
-        item.inserted = bool(inserted)
-        item.cause = CAUSES[cause]
+        step = Step(_PIPES[pipe], _KINDS[kind], names[name], site)
+        item = Item(step, core.number, index)
+        _copy(item, copied)
+        step.inserted = bool(inserted)
+        step.cause = CAUSES[cause]
         if event >= 0:
-            item.event = HardEvent(event)
+            step.event = HardEvent(event)
         if call >= 0:
             item.call = calls[call]
         items.append(item)
@@ -334,9 +334,17 @@ def _make_set(core: StoredCore, row: int) -> Item:
     record = core.columns().items[row]
     pipe, kind, name = _PIPES[record["pipe"]], _KINDS[record["kind"]], core.names[record["name"]]
     item = Item(Step(pipe, kind, name, int(record["site"])), core.number, int(record["index"]))
-    for name in _COPIED:
-        setattr(item, name, int(record[name]))
+    _copy(item, [int(record[name]) for name in _COPIED])
     return item
+
+
+def _copy(item: Item, values: list[int]) -> None:
+    """Take up the fields `_COPIED` of an item and its step."""
+    step = item.step
+    (
+        step.phase, item.issue, item.head, item.start, item.accept, item.end, step.bytes, step.work, step.event_id,
+        step.mode,
+    ) = values  # fmt: skip
 
 
 _PIPES, _KINDS = tuple(Pipe), tuple(Kind)

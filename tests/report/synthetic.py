@@ -29,13 +29,29 @@ class Call:
         return self.text
 
 
+OWN = {
+    "accept",
+    "call",
+    "core",
+    "end",
+    "head",
+    "index",
+    "issue",
+    "partner",
+    "spent",
+    "start",
+    "parts",
+}
+"""Fields of an item that are not its step's."""
+
+
 def item(core: CoreLog, pipe: Pipe, kind: Kind, start: int, end: int, **fields: Any) -> Item:
     """Append an item to `core`; head, accept and issue default to start, end and 0."""
     name = {Kind.SET_FLAG: "set_flag", Kind.WAIT_FLAG: "wait_flag", Kind.BARRIER: "pipe_barrier"}
     entry = Item(Step(pipe, kind, fields.pop("name", name.get(kind, "op")), 0), 0, len(core.items))
     entry.issue, entry.head, entry.start, entry.accept, entry.end = 0, start, start, end, end
     for field, value in fields.items():
-        setattr(entry, field, value)
+        setattr(entry if field in OWN else entry.step, field, value)
     core.items.append(entry)
     return entry
 
@@ -78,7 +94,7 @@ def add_log() -> Log:
     )
     item(core, Pipe.MTE3, Kind.INSTRUCTION, 341, 400, name="data_copy", bytes=4096, accept=350)
     for index, entry in enumerate(core.items):
-        entry.site = index % 3
+        entry.step.site = index % 3
     sites = [
         Site((("kernel.py", 10 + index, "kernel"), ("main.py", 5, "<module>")))
         for index in range(3)
@@ -130,7 +146,8 @@ def _blocks(draw: st.DrawFn, core: CoreLog, core_index: int, start: int) -> int:
         for _ in range(draw(st.integers(0, 6))):
             head = free + draw(small)
             entry = Item(Step(pipe, draw(st.sampled_from(list(Kind))), "op", 0), core_index, 0)
-            entry.site, entry.phase = draw(st.integers(0, 4)), draw(st.integers(0, 2))
+            step = entry.step
+            step.site, step.phase = draw(st.integers(0, 4)), draw(st.integers(0, 2))
             issue = max(issue, head - draw(small))
             entry.issue, entry.head = issue, head
             if entry.kind is Kind.INSTRUCTION:
@@ -138,7 +155,7 @@ def _blocks(draw: st.DrawFn, core: CoreLog, core_index: int, start: int) -> int:
             else:
                 entry.start = head + draw(small)
                 entry.accept = entry.end = entry.start + draw(st.integers(0, 1))
-                entry.cause = draw(st.sampled_from([Cause.FLAG, Cause.BUFFER, Cause.CROSS_CORE]))
+                step.cause = draw(st.sampled_from([Cause.FLAG, Cause.BUFFER, Cause.CROSS_CORE]))
             free, retired = entry.accept, max(retired, entry.end)
             core.items.append(entry)
         ends.append(retired)
@@ -156,7 +173,8 @@ def _draw_instruction(draw: st.DrawFn, entry: Item, retired: int) -> None:
     entry.start = entry.head
     entry.accept = entry.start + draw(st.integers(1, 8))
     entry.end = max(entry.accept, retired) + draw(st.integers(0, 20))
-    entry.bytes, entry.work = draw(st.sampled_from([0, 512, 8192])), draw(st.integers(0, 4))
+    step = entry.step
+    step.bytes, step.work = draw(st.sampled_from([0, 512, 8192])), draw(st.integers(0, 4))
     if draw(st.booleans()):
         cuts = sorted(draw(st.lists(st.integers(entry.start + 1, entry.end), max_size=4)))
         cuts.append(entry.end)

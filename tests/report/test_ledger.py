@@ -257,7 +257,7 @@ def test_an_item_past_the_end_of_the_run_is_a_bug_of_the_simulator() -> None:
 
 def test_an_item_on_a_pipe_that_the_core_lacks_is_a_bug_of_the_simulator() -> None:
     log = add_log()
-    log.cores[0].items[0].pipe = Pipe.M
+    log.cores[0].items[0].step.pipe = Pipe.M
     with pytest.raises(SimulatorBug, match=r"core0\.aiv0 has no pipe M"):
         build_ledger(log)
 

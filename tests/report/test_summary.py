@@ -72,9 +72,9 @@ def test_phases_hold_what_was_issued_in_them() -> None:
     log = add_log()
     log.phases = ["", "pre", "main", "unused"]
     load, *rest = log.cores[0].items
-    load.phase = 1
+    load.step.phase = 1
     for entry in rest:
-        entry.phase = 2
+        entry.step.phase = 2
     phases = build_summary(log, TOY, [], None, EXTRA)["phases"]
     assert list(phases) == ["pre", "main"]
     assert phases["pre"]["cycles"] == 300 - 118
@@ -95,9 +95,8 @@ def test_the_bound_names_launch_pipe_gm_or_hbm() -> None:
     }  # fmt: skip
     nothing = build_summary(Log("toy", 1000.0), TOY, [], None, EXTRA)["bound"]
     assert nothing == {"limit": "none", "lower_bound_cycles": 0}
-    log.cores[0].items[
-        0
-    ].bytes = 1_000_000  # 1000 cycles of the toy's L2, which serves 1000 B/cycle
+    # 1000 cycles of the toy's L2, which serves 1000 B/cycle
+    log.cores[0].items[0].step.bytes = 1_000_000
     assert build_summary(log, TOY, [], None, EXTRA)["bound"] == {
         "limit": "gm", "lower_bound_cycles": 420,
     }  # fmt: skip

@@ -123,7 +123,7 @@ def test_phases_have_a_table() -> None:
     log = add_log()
     log.phases = ["", "main"]
     for entry in log.cores[0].items:
-        entry.phase = 1
+        entry.step.phase = 1
     # Issued from cycle 0 on: the synthetic items do not say when, but for two.
     lines = printed(summary_of(log)).splitlines()
     row = lines[next(i for i, line in enumerate(lines) if line.startswith("  Phase")) + 1]
