@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ascend_sim.gm import Port
     from ascend_sim.trace import Transfer
 
-Key = tuple[int, int, int, bool]
+Key = tuple[Any, ...]
 """An allocation, the first and the last line of a transfer, and whether it goes around L2."""
 
 
