@@ -87,7 +87,9 @@ def multiply(
     b2 = b2_queue.deque(b.dtype)
 
     along = asc.LoadData2DParams(repeat_times=K // 16, src_stride=ROWS // 16)
-    params = asc.MmadParams(m=ROWS, n=N, k=K, cmatrix_init_val=True)
+    params = asc.MmadParams(
+        m=ROWS, n=N, k=K, unit_flag=0, cmatrix_source=False, cmatrix_init_val=True
+    )
     whole = asc.FixpipeParamsV220(n_size=N, m_size=ROWS, src_stride=ROWS, dst_stride=N)
     for i in range(TILES):
         a1 = a1_queue.alloc_tensor(a.dtype)
@@ -106,7 +108,7 @@ def multiply(
         c_queue.enque(tile)
         tile = c_queue.deque(asc.float32)
         if i >= places:
-            asc.cross_core_wait_flag(FREE)
+            asc.cross_core_wait_flag(FREE, TOGETHER, asc.PipeID.PIPE_S)
         asc.fixpipe(
             tiles_gm[i % places * ROWS * N :], tile, whole, asc.FixpipeConfig.cfg_row_major()
         )
@@ -148,7 +150,7 @@ def finish(
     # A repeat is 64 numbers. Of each row two repeats: one instruction for the left halves, one for the right ones.
     by_rows = asc.BinaryRepeatParams(1, 1, 1, N // 8, N // 8, 0)
     for i in range(TILES):
-        asc.cross_core_wait_flag(DONE)
+        asc.cross_core_wait_flag(DONE, TOGETHER, asc.PipeID.PIPE_S)
         x = source.alloc_tensor(asc.float32)
         asc.data_copy(x, tiles_gm[i % places * ROWS * N :], half * N)
         if i + places < TILES:

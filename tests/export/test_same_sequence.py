@@ -64,7 +64,10 @@ def test_rope_grad(pyasc: Path, seq: str) -> None:
     assert compare(pyasc, *launched) > 50
 
 
-OUTSIDE = {"07_laser_attention_grad.py": "classes, and annotations as text"}
+OUTSIDE = {
+    "07_laser_attention_grad.py": "classes, and annotations as text",
+    "08_mix_flags.py": "a TPipe for each kind of core: pyasc translates one for both",
+}
 """Examples outside pyasc's subset, and by what."""
 
 TRANSLATED = {

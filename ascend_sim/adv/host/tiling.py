@@ -348,9 +348,7 @@ class MatmulApiTilingBase:
             base_m=fixed_m and cut.up(fixed_m, 16),
             base_n=fixed_n and cut.up(fixed_n, 16),
             base_k=fixed_k and cut.up(fixed_k, align_k),
-            order=order.get(
-                self._traverse, cut.ORDER_M
-            ),  # as kernels by get_normal_config go anyway
+            order=order.get(self._traverse, cut.ORDER_M),  # as get_normal_config has it
         )
         return product
 
