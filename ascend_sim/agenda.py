@@ -1,15 +1,16 @@
 """The clock: what is due at which cycle, in an order that does not depend on who asked first.
 
-SimPy keeps the time. All that is due at one cycle is collected in one slot and served in phases, within a
-phase by rank (core and pipe): results land before instructions start, and requests to a shared part are served
-as a set. So a run does not depend on the order in which equal times were scheduled; `shuffle` scrambles that
-order to prove it.
+SimPy keeps the time; its one event is the next cycle at which anything is due. All that is due at one cycle is
+collected and served in phases, within a phase by rank (core and pipe): results land before instructions start, and
+requests to a shared part are served as a set. So a run does not depend on the order in which equal times were
+scheduled; `shuffle` scrambles that order to prove it.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any
 
@@ -17,7 +18,7 @@ import simpy
 from mypy_extensions import mypyc_attr
 from simpy.events import NORMAL
 
-from ascend_sim.slot import Slot
+from ascend_sim.alarm import Alarm
 
 RETIRE = 0
 """Results become visible."""
@@ -55,34 +56,46 @@ class Agenda:
     def __init__(self, shuffle: int | None = None) -> None:
         self.env = simpy.Environment()
         self.now = 0
-        self._slots: dict[int, Slot] = {}
+        self._times: list[int] = []  # a heap
+        self._entries: dict[int, list[Entry]] = {}
         self._random = random.Random(shuffle) if shuffle is not None else None
-        self._served = self._serve
+        self._alarm = Alarm(self._ring)
 
     def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
         """Run `action(argument)` at a cycle that is not in the past."""
         entry = Entry(phase * PHASE + rank, action, argument)
-        slot = self._slots.get(time)
-        if slot is None:
-            self._slots[time] = slot = Slot(time, entry, self._served)
-            self.env.schedule(slot, NORMAL, time - self.now)
+        entries = self._entries.get(time)
+        if entries is None:
+            self._entries[time] = [entry]
+            heappush(self._times, time)
         elif self._random is None:
-            slot.entries.append(entry)
+            entries.append(entry)
         else:
-            slot.entries.insert(self._random.randint(0, len(slot.entries)), entry)
+            entries.insert(self._random.randint(0, len(entries)), entry)
 
-    def _serve(self, slot: Slot) -> None:
-        self.now = time = slot.time
-        entries: list[Entry] = slot.entries
+    def serve_next(self) -> None:
+        """Go to the next cycle at which something is due, and run it all."""
+        self.now = time = heappop(self._times)
+        entries = self._entries[time]
         if len(entries) == 1:  # mostly
             entry = entries.pop()
             entry.action(entry.argument)
         if entries:
             serve(entries)
-        del self._slots[time]
+        del self._entries[time]
+
+    def _ring(self, _: Alarm) -> None:
+        self.serve_next()
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._times:
+            self._alarm.callbacks = [self._ring]
+            self.env.schedule(self._alarm, NORMAL, self._times[0] - self.now)
 
     def run(self) -> None:
         """Run until nothing is due any more."""
+        self._set_alarm()
         self.env.run()
 
 

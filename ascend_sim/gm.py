@@ -129,6 +129,7 @@ class GlobalMemory:
         self._missing: deque[tuple[int, Port, Key]] = deque()
         self._fetched: dict[Key, int] = {}
         self._waiting = 0
+        self._crowded: list[int] = []  # a miss's latency by the number of other such ports
         self.shared = False  # the servers have too little, so ports move in classes
         self._scheduled = -1
         self._settling = -1
@@ -261,7 +262,10 @@ class GlobalMemory:
         self._waiting += not port.missed
         port.missed += 1
         missing.append((now, port, port.place))
-        return self.latency_miss + whole(self.crowd * (self._waiting - 1))
+        crowded = self._crowded
+        while len(crowded) < self._waiting:
+            crowded.append(self.latency_miss + whole(self.crowd * len(crowded)))
+        return crowded[self._waiting - 1]
 
     def _pushed_out(self, back: int, size: int) -> float:
         """Return the dirty bytes that leave L2 for each of `size` bytes; what is left over is for the next transfer."""

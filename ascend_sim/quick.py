@@ -32,7 +32,7 @@ from ascend_sim.quick_lanes import (
 from ascend_sim.recording import Part, Recording, Scalar, Step, gm_side
 from ascend_sim.trace import Kind
 from isa.instruction import Call
-from isa.types import Pipe
+from isa.types import CacheMode, Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
@@ -75,49 +75,55 @@ def _no_body(_: int) -> Any:
 def _operation(step: Step, recording: Recording, chip: Chip, flags: dict[int, int]) -> Operation:
     scalar = chip.scalar
     pipe = step.pipe
+    own = pipe is Pipe.S
     if step.kind is Kind.BARRIER:
-        cost = whole(scalar.barrier_issue)
-        return (OWN_BARRIER if pipe is Pipe.S else BARRIER, cost, pipe)
+        return Operation(OWN_BARRIER if own else BARRIER, whole(scalar.barrier_issue), pipe)
     if step.kind is not Kind.INSTRUCTION:
         if step.event is None or step.mode >= 0 or step.call >= 0:
             raise NotQuick
-        code = (SET, WAIT) if pipe is not Pipe.S else (OWN_SET, OWN_WAIT)
-        flag = flags.setdefault(step.flag, len(flags))
-        return (code[step.kind is Kind.WAIT_FLAG], whole(scalar.flag_issue), pipe, flag)
+        codes = (OWN_SET, OWN_WAIT) if own else (SET, WAIT)
+        operation = Operation(codes[step.kind is Kind.WAIT_FLAG], whole(scalar.flag_issue), pipe)
+        operation.flag = flags.setdefault(step.flag, len(flags))
+        return operation
     call = recording.calls[step.call]
     if isinstance(call, Scalar):
         return _own(call, chip)
     if not isinstance(call, Call):
         raise NotQuick
-    return _issued(call, step.call, pipe, chip)
+    return _issued(call, pipe, chip)
 
 
 def _own(call: Scalar, chip: Chip) -> Operation:
     if call.wanted and call.access is not None and call.access.buffer is not None:
-        return (READ_GM, 0, Pipe.S, call.access.buffer, call.access.low, call.phase)
+        operation = Operation(READ_GM, 0, Pipe.S)
+        operation.buffer, operation.place = call.access.buffer, call.access.low
+        operation.phase = call.phase
+        return operation
     if call.acts or call.wanted or call.spent is None:
         raise NotQuick
     spent = getattr(chip.scalar, call.spent) if isinstance(call.spent, str) else call.spent
-    return (SPEND, whole(spent), Pipe.S)
+    return Operation(SPEND, whole(spent), Pipe.S)
 
 
-def _issued(call: Call, number: int, pipe: Pipe, chip: Chip) -> Operation:
+def _issued(call: Call, pipe: Pipe, chip: Chip) -> Operation:
     if getattr(call, "unit_flag", 0):
         raise NotQuick
     scalar = chip.scalar
     if pipe is Pipe.V:
-        cost = price(call, chip)
-        return (COMPUTE, whole(scalar.vector_issue), pipe, cost.interval, cost.duration)
-    issue = whole(scalar.move_issue)
+        operation, cost = Operation(COMPUTE, whole(scalar.vector_issue), pipe), price(call, chip)
+        operation.interval, operation.duration = cost.interval, cost.duration
+        return operation
     if pipe not in (Pipe.MTE2, Pipe.MTE3):
         raise NotQuick
-    interval = whole(chip.gm.move_issue)
-    if not call.writes:
-        return (LOCAL, issue, pipe, interval, interval)
-    if not call.touches_gm:
+    gm = call.writes and call.touches_gm
+    operation = Operation(MOVE if gm else LOCAL, whole(scalar.move_issue), pipe)
+    operation.interval = operation.duration = whole(chip.gm.move_issue)
+    if gm:
+        operation.bypass = call.cache_mode is CacheMode.CACHE_MODE_DISABLE
+    elif call.writes:
         cost = price(call, chip)
-        return (LOCAL, issue, pipe, cost.interval, cost.duration)
-    return (MOVE, issue, pipe, interval, call, number)
+        operation.interval, operation.duration = cost.interval, cost.duration
+    return operation
 
 
 class QuickSession(ReplaySession):
@@ -139,14 +145,18 @@ class QuickSession(ReplaySession):
         core, block = what
         assert isinstance(core, QuickCore)
         part = self.parts[block, core.kind, core.sub_block]
-        play = [self.operations[number] for number in part.steps.tolist()]
+        play = list(map(self.operations.__getitem__, part.steps.tolist()))
         core.begin_part(part, play, self.operands(part), self.flags, self.agenda.now)
 
     def operands(self, part: Part) -> list[Access]:
         """Return the operands in GM of a part's moves, in order; equal ones share one object over all replays."""
         recording = self.recording
+        key = (part.block, part.kind, part.sub_block)
+        found = recording.operands.get(key)
+        if found is not None:
+            return found
         known = recording.places
-        found = []
+        found = recording.operands[key] = []
         moves = [
             step.call >= 0
             and isinstance(call := recording.calls[step.call], Call)

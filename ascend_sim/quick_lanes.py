@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr
 
-from ascend_sim.agenda import PHASE, PROGRAM, READ, Action, Agenda, Entry, serve
+from ascend_sim.agenda import PROGRAM, READ, Agenda
 from ascend_sim.core import Core
 from ascend_sim.program import AHEAD
-from isa.types import CacheMode, Pipe
+from isa.types import Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.gm import Port
@@ -23,53 +21,75 @@ OWN_SET, OWN_WAIT, OWN_BARRIER, SPEND, READ_GM = range(OWN, OWN + 5)
 
 _FREE, _FOR_FLAG, _FOR_BARRIER, _FOR_MOVE = range(4)
 
-Operation = tuple[Any, ...]
-"""A step on one chip: code, cost of issuing, pipe, then by code: a flag, or interval and duration, or a call."""
+
+class Operation:
+    """A step on one chip: its code, what issuing it costs, its pipe, and what else its code asks for."""
+
+    __slots__ = (
+        "buffer", "bypass", "code", "cost", "duration", "flag", "interval", "phase", "pipe", "place",
+    )  # fmt: skip
+
+    def __init__(self, code: int, cost: int, pipe: int) -> None:
+        self.code = code
+        self.cost = cost
+        self.pipe = pipe
+        self.flag = -1
+        self.interval = self.duration = 0
+        self.bypass = False  # of a move
+        self.buffer: Any = None  # of a read of GM, as the place and the phase
+        self.place = self.phase = 0
+
+
+class _Flag:
+    """A flag: from which cycle on its first set is seen, -1 while it is not raised; the sets behind; who waits."""
+
+    __slots__ = ("later", "visible", "waiter")
+
+    def __init__(self) -> None:
+        self.visible = -1
+        self.later: list[int] = []
+        self.waiter: Any = None
+
+    def take(self) -> int:
+        """Lower it and return the cycle; -1 where it is not raised."""
+        visible = self.visible
+        self.visible = self.later.pop(0) if self.later else -1
+        return visible
+
+
+class _Place:
+    """One place of a pipe's queue: since when it is free, or the item in it, issued at `time`."""
+
+    __slots__ = ("access", "free", "index", "operation", "time")
+
+    operation: Operation
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+        self.time = self.index = 0
+        self.access: Any = None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Clock(Agenda):
-    """The agenda on a heap of its own: mostly one action is due at a time, and SimPy's events would cost more."""
-
-    def __init__(self, shuffle: int | None = None) -> None:
-        super().__init__(shuffle)
-        self._times: list[int] = []
-        self._entries: dict[int, list[Entry]] = {}
-
-    def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
-        """Run `action(argument)` at a cycle that is not in the past."""
-        entry = Entry(phase * PHASE + rank, action, argument)
-        entries = self._entries.get(time)
-        if entries is None:
-            self._entries[time] = [entry]
-            heappush(self._times, time)
-        else:
-            entries.append(entry)
+    """The agenda without SimPy: nothing but the pipes' own actions is due here."""
 
     def run(self) -> None:
-        """Run until nothing is due any more: by cycle, phase and rank, as the agenda does."""
-        times, entries = self._times, self._entries
-        while times:
-            self.now = time = heappop(times)
-            due = entries[time]
-            if len(due) == 1:
-                entry = due.pop()
-                entry.action(entry.argument)
-            if due:
-                serve(due)
-            del entries[time]
+        """Run until nothing is due any more."""
+        while self._times:
+            self.serve_next()
 
 
 class _Flight:
     """A transfer under way, or a set behind one (`flag`); `end` is -1 while it is not known."""
 
-    __slots__ = ("access", "call", "end", "flag", "spent", "start")
+    __slots__ = ("access", "bypass", "end", "flag", "spent", "start")
 
     def __init__(self, start: int, flag: int = -1, end: int = -1) -> None:
         self.start = start
         self.flag = flag
         self.end = end
-        self.call: Any = None
+        self.bypass = False
         self.access: Any = None
         self.spent: Any = None
 
@@ -78,8 +98,8 @@ class _Lane:
     """A pipe's queue: see `PipeQueue`, whose rules these are."""
 
     __slots__ = (
-        "accept", "blocked", "core", "depth", "entered", "flying", "landed", "left", "pipe", "port", "queue",
-        "queued", "rank", "ring", "write",
+        "accept", "blocked", "core", "depth", "first", "flying", "held", "landed", "last", "pipe", "places", "port",
+        "queued", "rank", "write",
     )  # fmt: skip
 
     def __init__(
@@ -98,46 +118,49 @@ class _Lane:
 
     def reset(self, time: int) -> None:
         """Empty the pipe at the start of a block."""
-        self.queue: deque[tuple[int, Operation, int, Any]] = deque()
-        self.flying: deque[_Flight] = deque()
-        self.ring = [time] * self.depth
-        self.entered = self.left = 0
+        self.places = [_Place(time) for _ in range(self.depth)]
+        self.first = self.last = self.held = (
+            0  # the next to be handled and to be taken; how many are taken
+        )
+        self.flying: list[_Flight] = []
         self.accept = self.landed = time
         self.blocked = _FREE
         self.queued = False
 
     def advance(self) -> None:
         """Handle items until the queue is empty or the next one depends on something unknown."""
-        core, queue, ring, depth = self.core, self.queue, self.ring, self.depth
-        flying, tokens = self.flying, core.tokens
-        accept, landed, left = self.accept, self.landed, self.left
-        before = left
-        while queue:
-            head, operation, index, access = queue[0]
+        core, places, depth = self.core, self.places, self.depth
+        flying, flags = self.flying, core.flag_list
+        accept, landed, first, held = self.accept, self.landed, self.first, self.held
+        before = held
+        while held:
+            place = places[first]
+            operation = place.operation
+            head = place.time
             if head < accept:
                 head = accept
-            code = operation[0]
+            code = operation.code
             if code == COMPUTE:
-                accept = head + operation[3]
-                end = head + operation[4]
+                accept = head + operation.interval
+                end = head + operation.duration
                 if end > landed:
                     landed = end
             elif code == WAIT:
-                flag = tokens[operation[3]]
-                if not flag:
-                    core.waiters[operation[3]] = self
+                flag = flags[operation.flag]
+                visible = flag.take()
+                if visible < 0:
+                    flag.waiter = self
                     self.blocked = _FOR_FLAG
                     break
-                visible = flag.popleft()
                 if head < visible:
                     head = visible
                 accept = head
             elif code == SET:
                 accept = head
                 if flying:
-                    flying.append(_Flight(head, operation[3]))
+                    flying.append(_Flight(head, operation.flag))
                 else:
-                    core.fire(operation[3], head if head > landed else landed)
+                    core.raise_flag(operation.flag, head if head > landed else landed)
             elif code == BARRIER:
                 if flying:
                     self.blocked = _FOR_BARRIER
@@ -146,35 +169,34 @@ class _Lane:
                     head = landed
                 accept = head
             elif code == MOVE:
-                accept = head + operation[3]
+                accept = head + operation.interval
                 flight = _Flight(head)
-                flight.call, flight.access = operation[4], access
+                flight.bypass, flight.access = operation.bypass, place.access
                 flying.append(flight)
-                core.agenda.at(head, READ, self.rank + index, self.request, flight)
+                core.agenda.at(head, READ, self.rank + place.index, self.request, flight)
                 self.blocked = _FOR_MOVE
-                queue.popleft()
-                ring[left % depth] = head
-                left += 1
-                break
             else:
-                accept = head + operation[3]
-                end = head + operation[4]
+                accept = head + operation.interval
+                end = head + operation.duration
                 if flying:
                     flying.append(_Flight(head, -1, end))
                 elif end > landed:
                     landed = end
-            queue.popleft()
-            ring[left % depth] = head
-            left += 1
-        self.accept, self.landed, self.left = accept, landed, left
-        if left != before and core.waiting_lane is self:
+            place.free = head
+            first += 1
+            if first == depth:
+                first = 0
+            held -= 1
+            if code == MOVE:
+                break
+        self.accept, self.landed, self.first, self.held = accept, landed, first, held
+        if held != before and core.waiting_lane is self:
             core.scalar_ready = True
 
     def request(self, flight: _Flight) -> None:
         """Hand a transfer to the memory system."""
-        bypass = flight.call.cache_mode is CacheMode.CACHE_MODE_DISABLE
         access = flight.access
-        self.core.memory.request(self.port, flight, access, access.base, bypass=bypass)  # type: ignore[arg-type]
+        self.core.memory.request(self.port, flight, access, access.base, bypass=flight.bypass)  # type: ignore[arg-type]
 
     def begun(self, _: _Flight) -> None:
         """Take the begin of a transfer's bytes."""
@@ -203,10 +225,10 @@ class _Lane:
         while flying:
             first = flying[0]
             if first.flag >= 0:
-                flying.popleft()
-                core.fire(first.flag, first.start if first.start > landed else landed)
+                flying.pop(0)
+                core.raise_flag(first.flag, first.start if first.start > landed else landed)
             elif first.end >= 0:
-                flying.popleft()
+                flying.pop(0)
                 if first.end > landed:
                     landed = first.end
             else:
@@ -218,7 +240,7 @@ class _Lane:
                 core.look_at_lane(self)
             if core.waiting_for_all:
                 core.scalar_ready = True
-        if self.queue:
+        if self.held:
             core.look_at_lane(self)
         core.pump()
 
@@ -234,8 +256,8 @@ class QuickCore(Core):
             pipe: _Lane(self, pipe, queue.depth, queue.rank, getattr(queue, "port", None))
             for pipe, queue in self.pipes.items()
         }
-        self.tokens: list[deque[int]] = []
-        self.waiters: list[Any] = []
+        self.lane_list = [self.quick.get(pipe) for pipe in Pipe]
+        self.flag_list: list[_Flag] = []
         self.look: list[_Lane] = []
         self.waiting_lane: _Lane | None = None
         self.waiting_for_all = False
@@ -260,8 +282,7 @@ class QuickCore(Core):
         self.places = places
         self.base += self.position  # where the block before has ended
         self.position = self.moved = self.portion = 0
-        self.tokens = [deque() for _ in range(flags)]
-        self.waiters = [None] * flags
+        self.flag_list = [_Flag() for _ in range(flags)]
         self.time = self.block_start = time
         if not self.log.blocks:
             self.log.start = time
@@ -271,12 +292,17 @@ class QuickCore(Core):
         self.scalar_ready = True
         self.pump()
 
-    def fire(self, flag: int, time: int) -> None:  # type: ignore[override]
+    def raise_flag(self, number: int, time: int) -> None:
         """Raise a flag once all that was before it has landed at `time`."""
-        self.tokens[flag].append(time + self.set_cycles + self.visible)
-        waiter = self.waiters[flag]
+        flag = self.flag_list[number]
+        visible = time + self.set_cycles + self.visible
+        if flag.visible < 0:
+            flag.visible = visible
+        else:
+            flag.later.append(visible)
+        waiter = flag.waiter
         if waiter is not None:
-            self.waiters[flag] = None
+            flag.waiter = None
             if waiter is self:
                 self.scalar_ready = True
             else:
@@ -309,12 +335,12 @@ class QuickCore(Core):
 
     def _issue(self) -> None:
         """Issue items in program order until the scalar unit has to wait."""
-        play, quick, look = self.play, self.quick, self.look
+        play, lanes, look = self.play, self.lane_list, self.look
         position, time, portion, base = self.position, self.time, self.portion, self.base
         count = len(play)
         while position < count:
             operation = play[position]
-            code = operation[0]
+            code = operation.code
             if code >= OWN:
                 self.position, self.time, self.portion = position, time, portion
                 if not self._own(code, operation):
@@ -325,23 +351,27 @@ class QuickCore(Core):
                 if code >= SPEND:
                     continue  # the program gives way behind items that go through its queue only
             else:
-                lane: _Lane = quick[operation[2]]
-                entered = lane.entered
-                if entered - lane.left >= lane.depth:
+                lane = lanes[operation.pipe]
+                assert lane is not None
+                if lane.held == lane.depth:
                     self.waiting_lane = lane
                     self.position, self.time, self.portion = position, time, portion
                     return
                 self.waiting_lane = None
-                slot = lane.ring[entered % lane.depth]
-                if slot > time:
-                    time = slot
-                time += operation[1]
-                access = None
+                last = lane.last
+                place = lane.places[last]
+                if place.free > time:
+                    time = place.free
+                time += operation.cost
+                place.time = time
+                place.operation = operation
+                place.index = base + position
                 if code == MOVE:
-                    access = self.places[self.moved]
+                    place.access = self.places[self.moved]
                     self.moved += 1
-                lane.entered = entered + 1
-                lane.queue.append((time, operation, base + position, access))
+                last += 1
+                lane.last = last if last < lane.depth else 0
+                lane.held += 1
                 if not lane.queued and lane.blocked == _FREE:
                     lane.queued = True
                     look.append(lane)
@@ -368,30 +398,30 @@ class QuickCore(Core):
     def _own(self, code: int, operation: Operation) -> bool:
         """Execute an item of the scalar unit; return False where it has to wait."""
         if code == SPEND:
-            self.time += operation[1]
+            self.time += operation.cost
             return True
         if code == READ_GM:
             if self.begun:
                 return True
             self.begun = True
-            self.time += self.scalar_gm_cycles(operation[3], operation[4])
+            self.time += self.scalar_gm_cycles(operation.buffer, operation.place)
             self.asleep = True
-            self.agenda.at(self.time, operation[5], self.scalar_rank, self._read)
+            self.agenda.at(self.time, operation.phase, self.scalar_rank, self._read)
             return False
         if code == OWN_SET:
-            self.time += operation[1]
-            self.fire(operation[3], self.time)
+            self.time += operation.cost
+            self.raise_flag(operation.flag, self.time)
             return True
         if not self.begun:
             self.begun = True
-            self.time += operation[1]
+            self.time += operation.cost
         if code == OWN_BARRIER:
             return self._all_quiet()
-        flag = self.tokens[operation[3]]
-        if not flag:
-            self.waiters[operation[3]] = self
+        flag = self.flag_list[operation.flag]
+        visible = flag.take()
+        if visible < 0:
+            flag.waiter = self
             return False
-        visible = flag.popleft()
         if visible > self.time:
             self.time = visible
         return True
@@ -406,7 +436,7 @@ class QuickCore(Core):
         for lane in self.quick.values():
             if lane.queued:
                 self.scalar_ready = True  # the list is worked off first
-            if lane.queue or lane.flying or lane.blocked != _FREE or lane.queued:
+            if lane.held or lane.flying or lane.blocked != _FREE or lane.queued:
                 self.waiting_for_all = True
                 return False
         self.waiting_for_all = False

@@ -133,6 +133,9 @@ class Recording:
     reserved: dict[str, int]
     frees: list[list[tuple[int, int, int]]] = field(default_factory=list)
     places: dict[tuple[int, int], Access] = field(default_factory=dict, repr=False, compare=False)
+    operands: dict[tuple[int, CoreKind, int], list[Access]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @property
     def items(self) -> int:
@@ -161,7 +164,7 @@ class Recording:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording to a file."""
         with Path(path).open("wb") as stream:
-            pickle.dump((FORMAT, replace(self, places={})), stream, protocol=5)
+            pickle.dump((FORMAT, replace(self, places={}, operands={})), stream, protocol=5)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Recording:
