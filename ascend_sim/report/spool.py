@@ -34,7 +34,7 @@ from ascend_sim.report.traffic import GmBytes
 from ascend_sim.trace import CoreLog, Item, Kind, Log
 from isa.types import Pipe
 
-ITEMS = 1 << 18
+ITEMS = 1 << 20
 """How many items of a run stay in memory, over all cores."""
 _LEAST = 2048
 _FEW = 512
