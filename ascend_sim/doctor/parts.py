@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from ascend_sim.doctor.source import Edit, Key, Source, bodies, key_of
 from isa.types import HardEvent, Pipe
 
+Remedy = tuple[Edit, ...]
+"""Edits that belong together."""
 PARTNER = {"set_flag": "wait_flag", "wait_flag": "set_flag"}
+LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+"""Statements behind which nothing of the same body runs."""
 QUEUE_CALLS = ("alloc_tensor", "enque", "deque", "free_tensor")
 SYNC = (
     *PARTNER, "pipe_barrier", "cross_core_set_flag", "cross_core_wait_flag", "sync_all", "data_sync_barrier",
@@ -25,6 +29,13 @@ class CallPart:
     of: str
     arguments: str
     target: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments, without names."""
+        call = ast.parse(f"f({self.arguments})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        return [ast.unparse(one) for one in (*call.args, *(word.value for word in call.keywords))]
 
     def text(self, name: str) -> str:
         """Return the statement with another call's name."""
@@ -63,6 +74,7 @@ class FilePart:
     prefix: str = "asc."
     events: str = ""
     pipes: str = ""
+    names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         source = self.source
@@ -75,7 +87,9 @@ class FilePart:
         events, pipes = set(HardEvent.__members__), {f"PIPE_{pipe.name}" for pipe in Pipe}
         self.events, self.pipes = f"{self.prefix}HardEvent", f"{self.prefix}PipeID"
         for node in ast.walk(source.tree):
-            if isinstance(node, ast.Attribute) and node.attr in events:
+            if isinstance(node, ast.Name):
+                self.names.add(node.id)
+            elif isinstance(node, ast.Attribute) and node.attr in events:
                 self.events = ast.unparse(node.value)
             elif isinstance(node, ast.Attribute) and node.attr in pipes:
                 self.pipes = ast.unparse(node.value)
@@ -129,7 +143,8 @@ class FilePart:
                         here = len(order)
                     order.append(Edit(file, key_of(statement), "before"))
                     walk(statement)
-                order.append(Edit(file, key_of(body[-1]), "after"))
+                if not isinstance(body[-1], LEAVING):
+                    order.append(Edit(file, key_of(body[-1]), "after"))
 
         walk(root)
         gaps = [

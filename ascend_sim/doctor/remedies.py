@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ascend_sim.doctor.parts import PARTNER, SYNC, CallPart, FilePart
+from ascend_sim.doctor.between import SET, WAIT, Between
+from ascend_sim.doctor.parts import PARTNER, SYNC, CallPart, FilePart, Remedy
 from ascend_sim.doctor.source import Edit, Key, Source, Workshop
 from ascend_sim.errors import Finding
 from ascend_sim.messages import APART
 from ascend_sim.trace import Log
 from isa.types import HardEvent
 
-Remedy = tuple[Edit, ...]
+if TYPE_CHECKING:
+    from ascend_sim.stage import Data
+
 MOST_GAPS = 30
 """Places around a line that are tried for one statement."""
 RACES = ("race-raw", "race-war", "race-waw")
@@ -36,15 +40,17 @@ class Anchor:
 class Remedies:
     """Makes up edits for the findings of a run."""
 
-    def __init__(self, log: Log, workshop: Workshop) -> None:
+    def __init__(self, log: Log, workshop: Workshop, before: Data | None = None) -> None:
         self._log = log
         self._workshop = workshop
         self._parts: dict[str, FilePart] = {}
+        self._between = Between(log, self._part, before)
         self._made: list[tuple[float, Remedy]] = []
 
     def of(self, findings: Iterable[Finding]) -> list[Remedy]:
         """Return edits for the findings, the best first, each once."""
         self._made = []
+        findings = list(findings)
         for finding in findings:
             anchors = self._anchors(finding)
             if not anchors:
@@ -52,11 +58,11 @@ class Remedies:
             if finding.code in RACES:
                 self._order(finding, anchors)
             if finding.code.startswith("race-blocks"):
-                self._order_cores(anchors)
+                self._order_cores(finding, findings, anchors)
             if finding.kind == "QUEUE" or finding.code in ("alloc-spins-forever", "flag-left-set"):
                 self._queues(finding, anchors)
             for weight, anchor in enumerate(anchors):
-                self._partners(anchor, weight)
+                self._partners(anchor, findings, weight)
                 self._changes(anchor, weight)
         self._made.sort(key=lambda one: one[0])
         return list(dict.fromkeys(remedy for _, remedy in self._made))
@@ -131,25 +137,24 @@ class Remedies:
                 if call.name in PARTNER and f".{event}" in call.arguments:
                     self._insert(call.text(PARTNER[call.name]), anchor, 1.0)
 
-    def _order_cores(self, anchors: list[Anchor]) -> None:
-        """Order accesses of two cores: an earlier set on the right pipe, a wait for it, a meeting of all."""
+    def _order_cores(
+        self, finding: Finding, findings: list[Finding], anchors: list[Anchor]
+    ) -> None:
+        """Order accesses of two cores: an earlier set on the right pipe, a flag or a wait for one, a meeting of all."""
         earlier = anchors[1] if len(anchors) > 1 else anchors[0]
         for call in earlier.part.near(earlier.key):
-            words = call.arguments.split(", ")
-            if call.name == "cross_core_set_flag" and len(words) == 3 and earlier.pipe:
+            words = call.words
+            if call.name == SET and len(words) == 3 and earlier.pipe:
                 owner, named, _ = words[2].rpartition(".PIPE_")
                 pipe = f"{owner if named else earlier.part.pipes}.PIPE_{earlier.pipe}"
                 text = replace(call, arguments=", ".join([*words[:2], pipe])).text(call.name)
                 self._make(0.9, Edit(earlier.file, call.key, "replace", text))
+        self._made += self._between.of_race(finding, findings)
         for anchor in anchors[:2]:
-            part = anchor.part
-            for call in part.calls:
-                if call.name == "cross_core_set_flag":
-                    flag = call.arguments.split(", ")[0].rpartition("=")[2]
-                    self._insert(f"{part.prefix}cross_core_wait_flag({flag})", anchor, 1.0)
-            self._insert(f"{part.prefix}sync_all()", anchor, 5.0)
+            for everyone in ("", "is_aiv_only=False"):
+                self._insert(f"{anchor.part.prefix}sync_all({everyone})", anchor, 5.0)
 
-    def _partners(self, anchor: Anchor, weight: int) -> None:
+    def _partners(self, anchor: Anchor, findings: list[Finding], weight: int) -> None:
         """Let a set or a wait that something is found about have its partner, or go."""
         part, source = anchor.part, anchor.part.source
         call = self._call(source, anchor.key)
@@ -169,33 +174,12 @@ class Remedies:
                 if one.name == partner and one.arguments != call.arguments:
                     text = replace(one, arguments=call.arguments).text(partner)
                     self._make(2.5 + weight, Edit(anchor.file, one.key, "replace", text))
-        elif call.name == "cross_core_wait_flag":
-            self._cross_sets(anchor, call, weight)
-        elif call.name == "cross_core_set_flag":
-            flag = call.arguments.split(", ")[0].rpartition("=")[2]
-            for where in self._callers_of_flags():
-                self._insert(f"{part.prefix}cross_core_wait_flag({flag})", where, 1.0 + weight)
+        elif call.name in (SET, WAIT, "sync_all"):
+            between = self._between
+            make = {SET: between.of_set, WAIT: between.of_wait}.get(call.name, between.of_meeting)
+            self._made += ((cost + weight, edits) for cost, edits in make(part, call, findings))
         if call.name in SYNC:
             self._make(1.5 + weight, Edit(anchor.file, anchor.key, "drop"))
-
-    def _cross_sets(self, anchor: Anchor, wait: CallPart, weight: int) -> None:
-        flag = wait.arguments
-        for part in list(self._parts.values()):
-            texts = set()
-            for call in part.calls:
-                if call.name == "cross_core_set_flag":
-                    rest = call.arguments.split(", ")[1:]
-                    texts.add(replace(call, arguments=", ".join([flag, *rest])).text(call.name))
-            moves = [one for one in part.calls if one.name in ("data_copy", "fixpipe")]
-            for text in sorted(texts):
-                for one in moves:
-                    self._make(1.0 + weight, Edit(part.source.file, one.key, "after", text))
-
-    def _callers_of_flags(self) -> Iterator[Anchor]:
-        for part in self._parts.values():
-            for call in part.calls:
-                if call.name in ("data_copy", "cross_core_wait_flag"):
-                    yield Anchor(part, call.key, "")
 
     def _changes(self, anchor: Anchor, weight: int) -> None:
         """Swap neighbours, move or drop synchronisation around a place."""

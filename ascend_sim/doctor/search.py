@@ -6,7 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ascend_sim.doctor.remedies import Remedies, Remedy
+from ascend_sim.doctor.parts import Remedy
+from ascend_sim.doctor.remedies import Remedies
 from ascend_sim.doctor.source import Edit, Workshop
 from ascend_sim.errors import Finding, KernelError, UnsupportedError
 from ascend_sim.messages import short
@@ -58,7 +59,7 @@ class Doctor:
         for _ in range(DEPTH):
             best: tuple[int, Remedy, Trial] | None = None
             left = _keys(wrong)
-            for remedy in Remedies(patient.log, workshop).of(wrong):
+            for remedy in Remedies(patient.log, workshop, rehearsal.before).of(wrong):
                 if patient.exhausted:
                     break
                 trial = patient.with_edits((*done, *remedy))

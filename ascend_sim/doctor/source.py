@@ -111,7 +111,7 @@ class Source:
 
 def _make(edit: Edit, there: dict[Key, tuple[list[ast.stmt], ast.stmt]]) -> None:
     body, statement = there[edit.at]
-    place = next(index for index, one in enumerate(body) if one is statement)
+    place = _place_of(statement, body)
     new = ast.parse(edit.text).body if edit.text else []
     for one in new:
         for node in ast.walk(one):
@@ -126,7 +126,7 @@ def _make(edit: Edit, there: dict[Key, tuple[list[ast.stmt], ast.stmt]]) -> None
         body[place : place + 1] = new or [ast.copy_location(ast.Pass(), statement)]
     else:
         body2, statement2 = there[edit.other]
-        place2 = next(index for index, one in enumerate(body2) if one is statement2)
+        place2 = _place_of(statement2, body2)
         if edit.how == "swap":
             body[place], body2[place2] = statement2, statement
             return
@@ -135,6 +135,13 @@ def _make(edit: Edit, there: dict[Key, tuple[list[ast.stmt], ast.stmt]]) -> None
         body[place : place + 1] = (
             [] if len(body) > 1 else [ast.copy_location(ast.Pass(), statement)]
         )
+
+
+def _place_of(statement: ast.stmt, body: list[ast.stmt]) -> int:
+    for place, one in enumerate(body):
+        if one is statement:
+            return place
+    raise ValueError("an edit before this one has taken the statement away")
 
 
 def key_of(statement: ast.stmt) -> Key:

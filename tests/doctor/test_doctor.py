@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ascend_sim as sim
+from ascend_sim.doctor.parts import FilePart
 from ascend_sim.doctor.search import Doctor
 from ascend_sim.doctor.source import Edit, Source, Workshop, key_of
 from ascend_sim.errors import Finding, KernelError
@@ -256,3 +257,23 @@ def test_what_the_doctor_leaves_behind(clinic: Clinic) -> None:
         if doctor is not None:
             rehearsals.remove(doctor.rehearse)
     assert results[0] == results[1]
+
+
+def test_edits_of_a_statement_that_another_one_took_away(tmp_path: Path) -> None:
+    """Two edits that cannot both be made are a ValueError, which a trial takes for no edit at all."""
+    path = tmp_path / "kernel.py"
+    path.write_text("def kernel():\n    a = 1\n    return a\n", encoding="utf-8")
+    drop = Edit(str(path), (2, 4), "drop")
+    with pytest.raises(ValueError, match="taken the statement away"):
+        Source(str(path)).edited((drop, drop))
+
+
+def test_nothing_is_added_where_it_would_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.py"
+    path.write_text("def kernel(n):\n    asc.add(n)\n    return n\n", encoding="utf-8")
+    part = FilePart(Source(str(path)))
+    (call,) = part.calls
+    assert [(edit.how, edit.line) for _, edit in part.gaps(call.key, most=9)] == [
+        ("before", 2),
+        ("before", 3),
+    ]

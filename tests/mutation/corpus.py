@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -151,16 +152,26 @@ class Case:
 
 
 class Mutated(Workshop):
-    """A workshop in whose source a mutation stands already."""
+    """A workshop in whose source a mutation stands already, whichever files a trial edits."""
 
     def __init__(self, workshop: Workshop, edit: Edit) -> None:
         super().__init__()
-        self._edit = edit
+        self._workshop, self._edit = workshop, edit
         for file, functions in workshop._functions.items():
             self._functions[file] = functions
         source = workshop.source(edit.file)
         assert source is not None
         self._sources[edit.file] = source.changed(edit)
+
+    @contextmanager
+    def with_edits(self, edits: tuple[Edit, ...]) -> Iterator[None]:
+        """Let the functions run as mutated and edited."""
+        elsewhere = all(edit.file != self._edit.file for edit in edits)
+        with (
+            self._workshop.with_edits((self._edit,) if elsewhere else ()),
+            super().with_edits(edits),
+        ):
+            yield
 
 
 def work_of(trial: Trial) -> list[Any]:

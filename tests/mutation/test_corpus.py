@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from tests.mutation.corpus import Case
+from ascend_sim.doctor.source import Edit, Workshop
+from tests.mutation.corpus import Case, Mutated
 from tests.mutation.run import RANK, equivalent, figures, perform
 from tests.mutation.subjects import OPERATORS, subjects
 
@@ -46,3 +50,25 @@ def test_a_part_of_the_large_operator(name: str) -> None:
     verdicts, wrong = perform([name], 12, doctor=False)
     lines, good = figures(verdicts, wrong)
     assert good, "\n".join(lines)
+
+
+def test_a_mutation_stays_while_other_files_are_edited(tmp_path: Path) -> None:
+    """An edit of another file is judged with the mutation in place, or it would seem to cure it."""
+    functions = []
+    for name in ("first", "second"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(f"def {name}():\n    return 1\n", encoding="utf-8")
+        namespace: dict[str, Any] = {}
+        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
+        functions.append(namespace[name])
+    first, second = (str(tmp_path / f"{name}.py") for name in ("first", "second"))
+    workshop = Workshop()
+    mutated = Mutated(workshop, Edit(first, (2, 4), "replace", "return 2"))
+    for edits, expected in (
+        ((), [2, 1]),
+        ((Edit(second, (2, 4), "replace", "return 3"),), [2, 3]),
+        ((Edit(first, (2, 4), "replace", "return 4"),), [4, 1]),
+    ):
+        with mutated.with_edits(edits):
+            assert [function() for function in functions] == expected
+        assert [function() for function in functions] == [1, 1]
