@@ -9,7 +9,6 @@ exist: two that share bytes, of which neither is a part of the other with the sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -80,18 +79,25 @@ class Statics:
             space, low, high = place_of(name)
             if space is not None:
                 tensors[name, dtype] = Tensor(space, low, high, dtype)
-        suspects = {key for pair in _meeting(tensors) for key in pair}
-        if suspects:
+        numbers = {key: number for number, key in enumerate(tensors)}
+        odds: dict[Space, set[tuple[int, int]]] = {}
+        for one, other in _meeting(tensors):
+            pair = sorted((numbers[one], numbers[other]))
+            odds.setdefault(tensors[one].space, set()).add((pair[0], pair[1]))
+        if odds:
             items = log.items[log.firsts[-1] :]
-            for space in {tensors[key].space for key in suspects}:
-                self._look_over(space, items, tensors)
+            for space, pairs in odds.items():
+                self._look_over(space, items, numbers, pairs)
 
     def _look_over(
-        self, space: Space, items: Sequence[Item], tensors: dict[tuple[str, DType], Tensor]
+        self,
+        space: Space,
+        items: Sequence[Item],
+        numbers: dict[tuple[str, DType], int],
+        odds: set[tuple[int, int]],
     ) -> None:
-        numbers = {key: number for number, key in enumerate(tensors)}
-        keys = list(tensors)
-        bytes_ = _Bytes(self._program.core.memory_sizes[space], [tensors[key] for key in keys])
+        keys = list(numbers)
+        bytes_ = _Bytes(self._program.core.memory_sizes[space], odds)
         for item in items:
             reads, writes = _accesses(item, space)
             for access in reads:
@@ -167,19 +173,14 @@ def _accesses(item: Item, space: Space) -> tuple[list[Access], list[Access]]:
 class _Bytes:
     """For each byte of a memory: through which tensor it was written last, and whose value that has destroyed."""
 
-    def __init__(self, size: int, tensors: Sequence[Tensor]) -> None:
-        self._tensors = tensors
+    def __init__(self, size: int, odds: set[tuple[int, int]]) -> None:
+        self._odds = odds  # pairs of tensors, by number
         self._writer = np.full(size, -1, np.int32)
         self._used: NDArray[np.bool_] = np.zeros(size, bool)  # read through that tensor since
         self._victim = np.full(size, -1, np.int32)
         self._written = np.zeros(size, np.int64)  # place of the last write in `_items`
         self._lost = np.zeros(size, np.int64)  # place of the victim's write
         self._items: list[Item | None] = [None]
-        self._odds = {
-            (a, b)
-            for a, b in combinations(range(len(tensors)), 2)
-            if tensors[a].at_odds(tensors[b])
-        }
 
     def _at_odds(self, a: int, b: int) -> bool:
         return (min(a, b), max(a, b)) in self._odds

@@ -36,6 +36,7 @@ def unordered(log: Log) -> set[Pair]:
         where = access.buffer.index if access.buffer is not None else (one[1].core, access.space)
         groups.setdefault(where, []).append(one)
     found: set[Pair] = set()
+    masks: dict[Any, Any] = {}
     for group in groups.values():
         low = np.array([one[2].low for one in group])
         high = np.array([one[2].high for one in group])
@@ -47,19 +48,33 @@ def unordered(log: Log) -> set[Pair]:
                 theirs, partner = group[other][:2]
                 if mine == theirs or knows[mine] >> theirs & 1 or knows[theirs] >> mine & 1:
                     continue
-                if not _share(group[place][2], group[other][2]):
-                    continue
                 pair = sorted([_place(log, item), _place(log, partner)])
-                found.add((pair[0], pair[1]))
+                both = (pair[0], pair[1])
+                if both not in found and _share(group[place][2], group[other][2], masks):
+                    found.add(both)
     return found
 
 
-def _share(one: Any, other: Any) -> bool:
+def _share(one: Any, other: Any, masks: dict[Any, Any]) -> bool:
     """Return whether two accesses whose extents meet share a byte: element by element."""
     plain = all(access.lanes is None and len(access.shape) == 1 for access in (one, other))
     if plain and all(access.strides[0] <= access.dtype.size for access in (one, other)):
         return True
-    return bool(np.intersect1d(_bytes(one), _bytes(other)).size)
+    (first, mine), (second, theirs) = _mask(one, masks), _mask(other, masks)
+    low, high = max(first, second), min(first + len(mine), second + len(theirs))
+    return bool((mine[low - first : high - first] & theirs[low - second : high - second]).any())
+
+
+def _mask(access: Any, masks: dict[Any, Any]) -> tuple[int, Any]:
+    """Return the first byte of an access, and for each from there on whether it belongs to it."""
+    lanes = None if access.lanes is None else (access.lanes.shape, access.lanes.tobytes())
+    key = access.shape, access.strides, access.dtype.size, lanes
+    if key not in masks:
+        places = _bytes(access) - access.base
+        mask = np.zeros(int(places.max(initial=-1)) + 1, bool)
+        mask[places] = True
+        masks[key] = mask
+    return access.base, masks[key]
 
 
 def _bytes(access: Any) -> Any:
@@ -70,7 +85,7 @@ def _bytes(access: Any) -> Any:
         places = places + steps.reshape([-1 if n == axis else 1 for n in range(len(access.shape))])
     if access.lanes is not None:
         places = places[np.broadcast_to(access.lanes, access.shape)]
-    return np.unique(places.reshape(-1, 1) + np.arange(access.dtype.size))
+    return (places.reshape(-1, 1) + np.arange(access.dtype.size)).ravel()
 
 
 def _place(log: Log, item: Item) -> tuple[Any, ...]:
