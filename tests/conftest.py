@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,39 @@ from ascend_sim.run import Run
 from tests.exports import check_reports
 
 ITEMS, RUNS = 600, 3
-"""Which runs' reports are looked over beside any test: those of so many items at most, so many of a test at most."""
+"""Whose reports are looked over beside a quick test: runs of so many items at most, so many of a test at most."""
 
-MORE_ITEMS, MORE_RUNS = 20_000, 10_000
-"""And beside a slow test."""
+looked: dict[str, int] = {"runs": 0, "all runs": 0, "items": 0}
+"""How much was looked over, of how many runs."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the switch that has the reports of all runs looked over, which takes about 90 us an item."""
+    parser.addoption(
+        "--every-run", action="store_true", help="look over all runs of quick tests, too"
+    )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand a worker's counts to the process that prints them."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["looked"] = looked
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what a worker has counted."""
+    for name, count in getattr(node, "workeroutput", {}).get("looked", {}).items():
+        looked[name] += count
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell how many runs had their reports looked over."""
+    if looked["all runs"]:
+        terminalreporter.write_line(
+            f"reports of {looked['runs']:,} of {looked['all runs']:,} runs looked over, {looked['items']:,} items"
+        )
 
 
 @pytest.fixture(scope="session")
@@ -31,16 +61,20 @@ def toy() -> Chip:
 
 @pytest.fixture(autouse=True)
 def reports_are_looked_over(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Look over the ledger, bounds and traces of the runs that each test makes, as far as that is affordable."""
+    """Look over ledger, bounds and traces of the runs that each test makes: all beside a slow one, else a few."""
     slow = request.node.get_closest_marker("slow") is not None
-    items, runs = (MORE_ITEMS, MORE_RUNS) if slow else (ITEMS, RUNS)
-    looked = 0
+    every = slow or request.config.getoption("--every-run")
+    mine = 0
 
     def look(run: Run) -> None:
-        nonlocal looked
-        if looked < runs and sum(len(core.items) for core in run.log.cores) <= items:
-            looked += 1
+        nonlocal mine
+        looked["all runs"] += 1
+        items = sum(len(core.items) for core in run.log.cores)
+        if every or (mine < RUNS and items <= ITEMS):
+            mine += 1
             check_reports(run)
+            looked["runs"] += 1
+            looked["items"] += items
 
     on_run.append(look)
     yield

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -32,24 +33,51 @@ REQUIRED = {
     "M": ["ph", "name", "pid", "tid", "args"],
     "C": ["ph", "name", "pid", "tid", "ts", "args"],
 }
+CHROME_HEAD = '{"displayTimeUnit":"ns","profilingType":"op","schemaVersion":2,"traceEvents":['
+PERFETTO_HEAD = '{"displayTimeUnit":"ns","otherData":{'
+IN_MEMORY = 1 << 26
+"""Bytes of a trace from which on it goes through a file."""
 COUNTERS = {"GM_TO_L1", "GM_TO_TOTAL", "GM_TO_UB", "L1_TO_GM", "TOTAL_TO_GM", "UB_TO_GM"}
 
 
-def read_chrome(text: str) -> list[dict[str, Any]]:
+def events_of(file: Iterable[str], head: str) -> Iterator[Event]:
+    """Yield the events of a trace file, of which each has a line; fail on what would not be JSON as a whole."""
+    lines = iter(file)
+    first = next(lines)
+    assert first.startswith(head)
+    assert json.loads(first + "]}")["traceEvents"] == []
+    before: str | None = None
+    for line in lines:
+        text = line.rstrip("\n")
+        if text == "]}":
+            assert before != ",", "a comma without an event behind it"
+            break
+        assert before in (None, ","), "two events without a comma between them"
+        before = text[-1]
+        event: Event = json.loads(text.removesuffix(","))
+        yield event
+    assert not list(lines)
+
+
+def read_chrome(file: str | Iterable[str]) -> list[Event]:
     """Read a file by the importer's rules; fail where it would drop or misread anything."""
-    head, bracket, _ = text.partition("[")
-    assert bracket
-    assert head == '{"displayTimeUnit":"ns","profilingType":"op","schemaVersion":2,"traceEvents":'
-    events: list[dict[str, Any]] = json.loads(text)["traceEvents"]
+    return list(chrome_events(io.StringIO(file) if isinstance(file, str) else file))
+
+
+def chrome_events(file: Iterable[str]) -> Iterator[Event]:
+    """Yield the events of a file that the importer takes; see `read_chrome`."""
     lanes: dict[str, dict[str, int]] = {}
     cores: dict[str, int] = {}
-    open_flags: dict[tuple[str, str], dict[str, Any]] = {}
-    flags: dict[tuple[str, str], tuple[dict[str, Any], float]] = {}
-    flows: dict[str, list[dict[str, Any]]] = {}
-    for event in events:
+    used: set[tuple[str, str]] = set()
+    open_flags: dict[tuple[str, str], Event] = {}
+    flags: dict[tuple[str, str], tuple[Event, float]] = {}
+    flows: dict[str, list[Event]] = {}
+    for event in events_of(file, CHROME_HEAD):
         assert list(event) == REQUIRED[event["ph"]]
         assert event["pid"]
         assert event["tid"] or event["ph"] == "C"
+        if event["ph"] not in "MC":
+            used.add((event["pid"], event["tid"]))
         if event["ph"] == "M":
             index = event["args"]["sort_index"]
             if event["name"] == "process_sort_index":
@@ -82,13 +110,12 @@ def read_chrome(text: str) -> list[dict[str, Any]]:
             flags[event["name"], event["id"]] = (begin, event["ts"])
         else:
             flows.setdefault(event["id"], []).append(event)
+        yield event
     assert not open_flags
-    for event in events:
-        if event["ph"] not in "MC":
-            assert event["pid"] in cores
-            assert event["tid"] in lanes[event["pid"]], "a lane without a sort index is hidden"
+    for core, lane in used:
+        assert core in cores
+        assert lane in lanes[core], "a lane without a sort index is hidden"
     check_flows(flows, flags)
-    return events
 
 
 def check_args(event: dict[str, Any]) -> None:
@@ -125,14 +152,18 @@ def nanoseconds(microseconds: float) -> int:
     return round(ns)
 
 
-def read_perfetto(text: str) -> list[Event]:
+def read_perfetto(file: str | Iterable[str]) -> list[Event]:
     """Read the file as Perfetto does; fail on anything that it would drop, nest or bind wrongly."""
-    events: list[Event] = json.loads(text)["traceEvents"]
+    return list(perfetto_events(io.StringIO(file) if isinstance(file, str) else file))
+
+
+def perfetto_events(file: Iterable[str]) -> Iterator[Event]:
+    """Yield the events of a file that Perfetto takes; see `read_perfetto`."""
     names: dict[tuple[str, int, int], str] = {}
-    tracks: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    reached: dict[tuple[int, int], tuple[int, int]] = {}  # by track: its latest slice
     latest: dict[tuple[int, int], Event] = {}
     flows: dict[int, dict[str, Event]] = {}
-    for event in events:
+    for event in events_of(file, PERFETTO_HEAD):
         assert isinstance(event["pid"], int) and isinstance(event["tid"], int)
         track = (event["pid"], event["tid"])
         if event["ph"] == "M":
@@ -151,7 +182,10 @@ def read_perfetto(text: str) -> list[Event]:
             assert ("thread_name", *track) in names
             start, length = nanoseconds(event["ts"]), nanoseconds(event["dur"])
             assert length >= 0
-            tracks.setdefault(track, []).append((start, start + length))
+            before = reached.get(track, (start, start))
+            assert before[1] <= start, "two slices of one track overlap"
+            assert before <= (start, start + length), "the slices of a track are not in order"
+            reached[track] = (start, start + length)
             latest[track] = event
         elif event["ph"] == "C":
             assert ("process_name", event["pid"], 0) in names
@@ -165,15 +199,11 @@ def read_perfetto(text: str) -> list[Event]:
             assert start <= at <= start + nanoseconds(slice_["dur"])
             assert event["ph"] not in flows.setdefault(event["id"], {})
             flows[event["id"]][event["ph"]] = event
-    for slices in tracks.values():
-        assert slices == sorted(slices)
-        for (_, end), (start, _) in itertools.pairwise(slices):
-            assert end <= start, "two slices of one track overlap"
+        yield event
     for ends in flows.values():
         assert set(ends) == {"s", "f"}
         assert nanoseconds(ends["s"]["ts"]) <= nanoseconds(ends["f"]["ts"])
         assert ends["s"]["cat"] == ends["f"]["cat"]
-    return events
 
 
 WAITS = ("flag", "buffer", "barrier", "queue_full", "scalar", "cross_core", "tail", "launch")
@@ -182,16 +212,19 @@ WAITS = ("flag", "buffer", "barrier", "queue_full", "scalar", "cross_core", "tai
 def check_exports(run: Run, ledger: Ledger | None = None) -> None:
     """Write both traces and `pipes.csv`, read them back strictly, and compare the sums of every track."""
     ledger = run.ledger if ledger is None else ledger
-    chrome, perfetto, table = io.StringIO(), io.StringIO(), io.StringIO()
-    write_chrome_trace(run.log, run.chip, chrome, ledger)
-    write_perfetto_trace(run.log, run.chip, perfetto, ledger)
+    table = io.StringIO()
     write_pipes(run.log, run.chip, table, ledger)
     table.seek(0)
     pipes = {(row["core"], row["pipe"]): row for row in csv.DictReader(table)}
-    compare_perfetto(read_perfetto(perfetto.getvalue()), pipes)
-    events = read_chrome(chrome.getvalue())
+    with SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8") as file:
+        write_perfetto_trace(run.log, run.chip, file, ledger)
+        file.seek(0)
+        compare_perfetto(perfetto_events(file), pipes)
     names = {process_name(core)[0]: core.name for core in run.log.cores}
-    compare_chrome(events, pipes, names, run.log.clock_mhz)
+    with SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8") as file:
+        write_chrome_trace(run.log, run.chip, file, ledger)
+        file.seek(0)
+        compare_chrome(chrome_events(file), pipes, names, run.log.clock_mhz)
 
 
 def check_reports(run: Run) -> None:
@@ -224,7 +257,7 @@ def compare_perfetto(events: Iterable[Event], pipes: dict[tuple[str, str], dict[
     cores: dict[int, str] = {}
     tracks: dict[tuple[int, int], str] = {}
     waits: Counter[tuple[str, str, str]] = Counter()
-    spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    spans: dict[tuple[str, str], array[int]] = {}
     for event in events:
         if event["ph"] == "M" and event["name"] == "process_name":
             cores[event["pid"]] = event["args"]["name"]
@@ -236,12 +269,12 @@ def compare_perfetto(events: Iterable[Event], pipes: dict[tuple[str, str], dict[
             if event["name"].startswith("wait: "):
                 waits[*track, event["name"][6:]] += span[1] - span[0]
             elif "issue" in event["args"]:
-                spans.setdefault(track, []).append(span)
+                spans.setdefault(track, array("q")).extend(span)
     for (core, pipe), row in pipes.items():
         for cause in WAITS:
             assert waits[core, pipe, cause] == int(row[cause]), (core, pipe, cause)
         if pipe != "S":
-            assert covered(spans.get((core, pipe), [])) == taken(row), (core, pipe)
+            assert covered(spans.get((core, pipe), ())) == taken(row), (core, pipe)
 
 
 def compare_chrome(
@@ -251,16 +284,17 @@ def compare_chrome(
     mhz: float,
 ) -> None:
     """What the instructions of every lane cover is what the table says that the pipe is occupied."""
-    spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    spans: dict[tuple[str, str], array[int]] = {}
     for event in events:
         if event["ph"] == "X" and event["name"] != "BAR":
             start = round(event["ts"] * mhz)
             track = names[event["pid"]], event["tid"]
-            spans.setdefault(track, []).append((start, start + round(event["dur"] * mhz)))
+            span = start, start + round(event["dur"] * mhz)
+            spans.setdefault(track, array("q")).extend(span)
     for (core, pipe), row in pipes.items():
         if pipe != "S":
             lane = LANE_OF[Pipe[pipe]]
-            assert covered(spans.get((core, lane), [])) == taken(row), (core, pipe)
+            assert covered(spans.get((core, lane), ())) == taken(row), (core, pipe)
 
 
 def taken(row: dict[str, str]) -> int:
@@ -268,11 +302,12 @@ def taken(row: dict[str, str]) -> int:
     return int(row["occupied"]) + int(row["bank_conflict"])
 
 
-def covered(spans: list[tuple[int, int]]) -> int:
-    """Cycles that at least one of some spans covers."""
+def covered(spans: Sequence[int]) -> int:
+    """Cycles that at least one of some spans covers: starts and ends in turns."""
     if not spans:
         return 0
-    table = np.array(sorted(spans), np.int64)
+    table = np.array(spans, np.int64).reshape(-1, 2)
+    table = table[np.argsort(table[:, 0], kind="stable")]
     reach = np.maximum.accumulate(table[:, 1])
     known = np.concatenate([table[:1, 0], reach[:-1]])
     return int(np.maximum(table[:, 1] - np.maximum(table[:, 0], known), 0).sum())
