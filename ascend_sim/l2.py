@@ -76,32 +76,19 @@ class L2:
         left = self.capacity
         for buffer in buffers:
             held = min(-(-buffer.nbytes // self.sector), left)
-            self._one_by_one(buffer).stamps[:held] = self.fills
+            self.table(buffer).stamps[:held] = self.fills
             left -= held
 
-    @property
-    def missed(self) -> int:
-        """Sectors that moves have missed since the launch."""
-        return self.miss_bytes // self.sector
+    def pass_by(self, sectors: int) -> None:
+        """Let so many sectors be filled that nobody names; what leaves for them costs no transfer anything."""
+        self.fills += sectors
+        self.foreign -= min(self.foreign, sectors)
+        self.write_back_bytes -= self._write_back(self.fills - self.capacity)
 
-    def fill_up(self, sectors: int) -> None:
-        """Let so many sectors be filled that nobody uses, as far as there is room: what is held stays."""
-        filled = self.fills - self.capacity - 1
-        fresh = min(sectors, max(0, self.capacity - filled))
-        self.fills += fresh
-        self.foreign -= min(self.foreign, fresh)
-
-    def hold_between(self, buffers: Iterable[GmBuffer], share: float) -> None:
-        """Hold sectors that nobody has used, between those that somebody has: the last `share` of each such run."""
-        for buffer in buffers:
-            if buffer.scratch is None:
-                continue
-            stamps = self._one_by_one(buffer).stamps
-            used = np.flatnonzero(stamps)
-            ends = used[1:][np.diff(used) > 1]
-            starts = used[:-1][np.diff(used) > 1] + 1
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-                stamps[end - round(share * (end - start)) : end] = self.fills
+    def expect(self, stamp: int, index: Any, owner: Any) -> None:
+        """Look at dirty sectors of an owner again when what was used at a stamp may leave."""
+        self._serial += 1
+        heapq.heappush(self._used_again, (stamp, self._serial, index, owner))
 
     def touch(
         self, access: Access, base: int, granule: int, *, write: bool
@@ -172,7 +159,7 @@ class L2:
             if held.pitch == pitch and held.width == width and start % pitch % width == 0:
                 missed: int = held.touch(start, rows, fills, fills - self.capacity, write)
                 return missed
-        return self._one_by_one(buffer).touch(index, fills, fills - self.capacity, write)
+        return self.table(buffer).touch(index, fills, fills - self.capacity, write)
 
     def _pattern(self, access: Access) -> Pattern:
         """Return the rows, pitch and width of an access in sectors where they are whole, or what else it is."""
@@ -195,7 +182,8 @@ class L2:
         found = np.unique(np.minimum(grid, high[:, None]))
         return found if many == 1 else (found[:, None] * many + np.arange(many)).ravel()
 
-    def _one_by_one(self, buffer: GmBuffer) -> _Sectors:
+    def table(self, buffer: GmBuffer) -> _Sectors:
+        """Return an allocation's sectors, one by one from now on."""
         held = buffer.scratch
         if type(held) is not _Sectors:
             sectors = _Sectors(-(-buffer.nbytes // self.sector) + GRANULE)
@@ -330,6 +318,24 @@ class _Rows:
         values[run] = value - 1
         return run
 
+    def keep(self, since: int, later: int, fresh: int) -> None:
+        """Let what was used after `since` be younger by `later`; what was not younger than `fresh` is clean then."""
+        for _, values in self.columns.values():
+            for run, value in enumerate(values):
+                if value > 2 * since + 1:
+                    values[run] = value + 2 * later - (value & 1 if value <= 2 * fresh + 1 else 0)
+
+    def dirty_between(self, since: int, until: int) -> NDArray[np.int64]:
+        """Return the stamps of dirty sectors that were used last between two fills."""
+        found: list[int] = []
+        rows: list[int] = []
+        for starts, values in self.columns.values():
+            for run, value in enumerate(values):
+                if value & 1 and since < value >> 1 <= until:  # the last run has never been used
+                    found.append(value >> 1)
+                    rows.append(starts[run + 1] - starts[run])
+        return np.repeat(np.array(found, np.int64), np.array(rows, np.int64) * self.width)
+
     def copy_to(self, sectors: _Sectors) -> None:
         """Enter what is known into a table of single sectors."""
         for column, (starts, values) in self.columns.items():
@@ -387,6 +393,17 @@ class _Sectors:
         self.dirty[index[gone]] = False
         count = int(np.count_nonzero(gone))
         return count, 0 if count == len(index) else int(stamps[~gone].min())
+
+    def keep(self, since: int, later: int, fresh: int) -> None:
+        """Let what was used after `since` be younger by `later`; what was not younger than `fresh` is clean then."""
+        self.dirty[self.stamps <= fresh] = False
+        self.stamps[self.stamps > since] += later
+
+    def dirty_between(self, since: int, until: int) -> NDArray[np.int64]:
+        """Return the stamps of dirty sectors that were used last between two fills."""
+        found = self.dirty & (self.stamps > since) & (self.stamps <= until)
+        stamps: NDArray[np.int64] = self.stamps[found]
+        return stamps
 
 
 def _whole_granules(window: Window, many: int) -> Window | None:

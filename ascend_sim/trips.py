@@ -15,6 +15,7 @@ from statistics import pstdev
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from ascend_sim.l2_gaps import Gaps
 from ascend_sim.trace import Kind
 from isa.types import CoreKind, Pipe
 
@@ -92,6 +93,12 @@ class Stretch:
         """Positions of the trips behind which others are left out."""
         return [i for i, (a, b) in enumerate(pairwise(self.trips)) if b != a + 1]
 
+    @property
+    def settled(self) -> int:
+        """Position of the first trip since the last gap that counts."""
+        gaps = self.gaps
+        return gaps[-1] + 1 + WARM * self.scale if gaps else START * self.scale
+
 
 class Sampler:
     """Decides for all cores of a launch which trips they make, and keeps what they tell."""
@@ -100,16 +107,14 @@ class Sampler:
         self.stretches: list[Stretch] = []
         self.totals: Counts = Counter()
         self.left_early: set[str] = set()  # places of loops that do not run to their end
-        self._l2 = l2
-        self._buffers = buffers
-        self._looked_back: set[int] = set()
+        self._l2 = Gaps(l2, buffers)
         self._leading = leading  # the cores that the others of an AI Core follow
         self._scales: dict[int, int] = {}  # by number of trips: cores that meet must choose alike
         self._inside: set[Program] = set()
         self._seen: Counter[tuple[int, str]] = Counter()
         self._cores: dict[tuple[str, int, CoreKind], list[Stretch]] = {}  # a loop on each core
         self._last: dict[int, Item] = {}  # what each core issued last before its log was emptied
-        self._filled: set[tuple[int, int, int]] = set()
+        self._begun: Counter[tuple[int, int]] = Counter()  # loops, by core and phase
         self._settling: dict[tuple[int, int, int], float] = {}  # by phase, loop and gap
 
     def trips(self, program: Program, count: int, features: Features | None) -> Iterable[int]:
@@ -130,26 +135,28 @@ class Sampler:
         self._take(program)
         self._cores.setdefault((site, ordinal, core.kind), []).append(stretch)
         self._inside.add(program)
+        loop = program.phase, self._begun[core.index, program.phase]
+        self._begun[core.index, program.phase] += 1
+        self._l2.begin(loop)
         before = -1
-        missed: list[int] = []  # at the beginning of each trip since the last gap
         try:
             for trip in self._chosen(stretch, program, first):
+                position = len(stretch.trips)
                 if trip != before + 1:
-                    self._fill(stretch, self._rate(missed) * (trip - before - 1))
-                    missed = []
+                    left_out = trip - before - 1
+                    self._l2.leave_out(loop, position, left_out, stretch.settled)
                     if core.kind is self._leading:
-                        left_out = trip - before - 1
                         program.stand_still(
                             partial(self._lead, stretch, self._two(stretch), left_out)
                         )
-                missed.append(self._l2.missed)
+                self._l2.trip(loop, position)
                 stretch.trips.append(trip)
                 stretch.marks.append(self._last.get(core.index))
                 yield trip
                 before = trip
                 stretch.counts.append(self._take(program))
             stretch.marks.append(self._last.get(core.index))
-            self._look_back(stretch, missed)
+            self._l2.end(loop)
             if len(stretch.trips) < count:
                 self.stretches.append(stretch)
         finally:
@@ -167,35 +174,10 @@ class Sampler:
         stretch.scale = self._scales[count]
         yield from chosen(count, stretch.scale)[1:]
 
-    def _rate(self, missed: list[int]) -> float:
-        """Return the sectors filled a trip, from the later half of what was missed until the trips since a gap."""
-        first = len(missed) // 2
-        return (self._l2.missed - missed[first]) / (len(missed) - first)
-
-    def _fill(self, stretch: Stretch, sectors: float) -> None:
-        """Let L2 be as full as the trips that are left out would have made it; the first core to get there does."""
-        gap = (stretch.phase, stretch.ordinal, len(stretch.trips))
-        if gap in self._filled:
-            return
-        self._filled.add(gap)
-        self._l2.fill_up(int(sectors))
-
-    def _look_back(self, stretch: Stretch, missed: list[int]) -> None:
-        """Let L2 hold what the trips that were left out last would have left there, once a phase."""
-        if stretch.phase in self._looked_back or not stretch.gaps:
-            return
-        self._looked_back.add(stretch.phase)
-        gap = stretch.gaps[-1]
-        left_out = stretch.trips[gap + 1] - stretch.trips[gap] - 1
-        room = self._l2.capacity - (self._l2.missed - missed[0])
-        if room > 0:
-            filled = self._rate(missed) * left_out
-            self._l2.hold_between(self._buffers, min(1.0, room / max(filled, 1)))
-
     def _two(self, stretch: Stretch) -> tuple[int, int, int]:
         """Return the gap that begins now, and the two positions before it by which cores are compared."""
         gaps, late = stretch.gaps, len(stretch.trips) - 2
-        early = gaps[-1] + 1 + WARM * stretch.scale if gaps else late // 2
+        early = stretch.settled if gaps else late // 2
         return len(gaps), early, late
 
     def _lead(self, stretch: Stretch, two: tuple[int, int, int], trips: int, _: Core) -> int:
