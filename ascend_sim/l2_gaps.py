@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,19 +85,26 @@ class Gaps:
         self._gaps: dict[Loop, dict[int, _Gap]] = {}
         self._ghosts: list[_Ghosts] = []
         self._inside: Counter[Loop] = Counter()
+        self._full: dict[Loop, int] = {}  # the trip from which on dirty sectors leave
 
     def begin(self, loop: Loop) -> None:
         """Know that a core begins a loop."""
         self._inside[loop] += 1
 
-    def trip(self, loop: Loop, position: int) -> None:
+    def trip(self, loop: Loop, position: int, trip: int) -> None:
         """Know that a core begins a trip; `position` counts those that are made."""
         marks = self._marks.setdefault(loop, [])
         if position == len(marks):
             marks.append(self._mark())
+            if self._l2.write_back_bytes:
+                self._full.setdefault(loop, trip)
 
-    def leave_out(self, loop: Loop, position: int, trips: int, settled: int) -> None:
-        """Let L2 be as trips before the one at a position would have made it, going by those from `settled` on."""
+    def full_from(self, loop: Loop) -> float:
+        """Return the trip from which on dirty sectors leave L2; infinity where none does."""
+        return self._full.get(loop, inf)
+
+    def leave_out(self, loop: Loop, position: int, left_out: range, settled: int) -> None:
+        """Let L2 be as if trips had been made before the one at a position, going by those from `settled` on."""
         gaps = self._gaps.setdefault(loop, {})
         if position in gaps:
             return
@@ -106,7 +114,14 @@ class Gaps:
         old = max(since.fills, now.fills - l2.capacity)
         period = max(1, (now.fills - old) // trip - OVERLAP) * trip
         stamps = self._dirty(old, old + period)
-        gaps[position] = self._pass(trips, trip, since.fills)
+        if loop not in self._full:
+            oldest = self._dirty(0, now.fills - OVERLAP * trip)
+            until = (
+                (int(oldest.min()) + l2.capacity - now.fills) // trip + 1 if len(oldest) else inf
+            )
+            if until < len(left_out):
+                self._full[loop] = left_out.start + max(0, int(until))
+        gaps[position] = self._pass(len(left_out), trip, since.fills)
         if len(stamps):
             first = max(now.fills, l2.fills - l2.capacity)
             ghosts = _Ghosts(stamps, period, first, l2.fills)

@@ -28,6 +28,10 @@ CERTAIN = 3.0
 """Standard errors from which on a core's own pace is not chance."""
 
 
+_Place = tuple[int, bool]
+"""A window, and whether dirty sectors leave L2 by then."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """What one core would have done in the trips that were left out of a loop."""
@@ -52,28 +56,29 @@ class _Fit:
     """Times and counts of a trip as a line in its features, with a level of its own for each window.
 
     A window is what was measured between two gaps. The trips of a gap lie between the levels of the windows on
-    either side: half way on average, nearer to the later one where cores drew level (`Stretch.settling`).
+    either side: half way on average, nearer to the later one where cores drew level (`Stretch.settling`). A window in
+    which dirty sectors begin to leave L2 has two levels, and a gap's trips have those of their own side of that.
     """
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self._columns = sorted(
             {name for one in stretches for count in one.counts for name in count}
         )
-        rows: list[tuple[int, int, NDArray[Any], NDArray[Any]]] = []
+        rows: list[tuple[_Place, int, NDArray[Any], NDArray[Any]]] = []
         for stretch in stretches:
             features = [_features(stretch, trip) for trip in stretch.trips]
             for window, position in _measured(stretch):
                 near = np.concatenate([features[max(0, position - lag)] for lag in range(OVERLAP)])
-                rows.append((window, stretch.core, near, self._values(stretch, position)))
-        levels = len(stretches[0].gaps) + 1
+                place = window, stretch.trips[position] >= stretch.full_from
+                rows.append((place, stretch.core, near, self._values(stretch, position)))
         self._known = sorted({row[0] for row in rows})
-        windows = np.array([[row[0] == level for level in range(levels)] for row in rows], float)
+        windows = np.array([[row[0] == known for known in self._known] for row in rows], float)
         features_ = np.array([row[2] for row in rows])
         values = np.array([row[3] for row in rows])
         self._center = features_.mean(axis=0)
         design = np.hstack([windows, features_ - self._center])
         solution = np.linalg.lstsq(design, values, rcond=None)[0]
-        self._levels, self._slopes = solution[:levels], solution[levels:]
+        self._levels, self._slopes = solution[: len(self._known)], solution[len(self._known) :]
         rest = values[:, 0] - design @ solution[:, 0]
         self._noise = float(rest.std() / np.sqrt(len(rest)))
         self._own = _own_pace(rest, np.array([row[1] for row in rows]))
@@ -87,13 +92,13 @@ class _Fit:
         """Return what a core left out."""
         total = np.zeros(1 + len(self._columns))
         trips, error = 0, 0.0
-        for window, gap in enumerate(stretch.gaps):
-            first, end = stretch.trips[gap] + 1, stretch.trips[gap + 1]
-            before, after = self._level(window), self._level(window + 1)
+        for window, (first, end) in _parts(stretch):
+            full = first >= stretch.full_from
+            before, after = self._level((window, full)), self._level((window + 1, full))
             step = max(1, (end - first) // LOOKED_AT) | 1  # odd: in no step with buffers in turn
             features = np.mean([_features(stretch, t) for t in range(first, end, step)], axis=0)
             near = np.tile(features, OVERLAP)
-            earlier = _share(stretch, window)
+            earlier = _share(stretch, window, first, end)
             one = earlier * before + (1 - earlier) * after + (near - self._center) @ self._slopes
             one[0] += self._own.get(stretch.core, 0.0)
             number = end - first
@@ -108,10 +113,22 @@ class _Fit:
             stretch.core, stretch.phase, stretch.times[-1], trips, float(total[0]), error, counts
         )
 
-    def _level(self, window: int) -> NDArray[Any]:
-        nearest = min(self._known, key=lambda known: abs(known - window))
-        found: NDArray[Any] = self._levels[nearest]
+    def _level(self, place: _Place) -> NDArray[Any]:
+        """Return the level of a place, or of the nearest one, on the same side of L2's being full if there is one."""
+        window, full = place
+        nearest = min(self._known, key=lambda known: (known[1] != full, abs(known[0] - window)))
+        found: NDArray[Any] = self._levels[self._known.index(nearest)]
         return found
+
+
+def _parts(stretch: Stretch) -> list[tuple[int, tuple[int, int]]]:
+    """Return the trips left out, first and end, behind each window: those before and those after L2 is full."""
+    found = []
+    for window, gap in enumerate(stretch.gaps):
+        first, end = stretch.trips[gap] + 1, stretch.trips[gap + 1]
+        middle = int(min(max(first, stretch.full_from), end))
+        found += [(window, part) for part in ((first, middle), (middle, end)) if part[0] < part[1]]
+    return found
 
 
 def _features(stretch: Stretch, trip: int) -> NDArray[Any]:
@@ -129,24 +146,28 @@ def _measured(stretch: Stretch) -> list[tuple[int, int]]:
         # At the first gap cores may have waited for each other.
         stop = last if window == 0 else last + 1
         settled = first + (WARM if window else START) * stretch.scale
-        found += [(window, position) for position in range(settled, stop)]
+        found += [
+            (window, position)
+            for position in range(settled, stop)
+            if not 0 <= stretch.trips[position] + 1 - stretch.full_from < WARM  # it fills up
+        ]
         first = stretch.gaps[window] + 1 if window < len(stretch.gaps) else stop
     return found
 
 
-def _share(stretch: Stretch, window: int) -> float:
-    """Return how much of the level before a gap its trips have on average; the level behind it has the rest.
+def _share(stretch: Stretch, window: int, first: int, end: int) -> float:
+    """Return how much of the level before a gap some of its trips have on average; the level behind it has the rest.
 
     What is not settled yet shrinks by the same factor in each trip. Levels are those of the middle of their windows.
     """
     stays = stretch.settling[window] if stretch.settling else 1.0
     gap = stretch.gaps[window]
-    first, end = stretch.trips[gap] + 1, stretch.trips[gap + 1]
+    edges = (window, stretch.trips[gap]), (window + 1, stretch.trips[gap + 1])
     middles = [
         float(
             np.mean([stretch.trips[at] for side, at in _measured(stretch) if side == one] or [edge])
         )
-        for one, edge in ((window, first - 1), (window + 1, end))
+        for one, edge in edges
     ]
     length = middles[1] - middles[0]
     places = np.arange(first, end) - middles[0]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from math import inf
 from statistics import pstdev
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,10 @@ class Stretch:
     counts: list[Counts] = field(default_factory=list)
     settling: list[float] = field(default_factory=list)
     """By gap: what a trip leaves of the distances between cores; 1 where they do not draw level."""
+    loop: tuple[int, int] = (0, 0)
+    """The phase, and how many loops the core began in it before."""
+    full_from: float = inf
+    """The trip from which on dirty sectors leave L2."""
 
     @property
     def times(self) -> list[int]:
@@ -138,18 +143,19 @@ class Sampler:
         loop = program.phase, self._begun[core.index, program.phase]
         self._begun[core.index, program.phase] += 1
         self._l2.begin(loop)
+        stretch.loop = loop
         before = -1
         try:
             for trip in self._chosen(stretch, program, first):
                 position = len(stretch.trips)
                 if trip != before + 1:
-                    left_out = trip - before - 1
+                    left_out = range(before + 1, trip)
                     self._l2.leave_out(loop, position, left_out, stretch.settled)
                     if core.kind is self._leading:
                         program.stand_still(
-                            partial(self._lead, stretch, self._two(stretch), left_out)
+                            partial(self._lead, stretch, self._two(stretch), len(left_out))
                         )
-                self._l2.trip(loop, position)
+                self._l2.trip(loop, position, trip)
                 stretch.trips.append(trip)
                 stretch.marks.append(self._last.get(core.index))
                 yield trip
@@ -198,8 +204,9 @@ class Sampler:
         return round((max(now) - stretch.times[late]) * (1 - stays**trips))
 
     def settle(self) -> None:
-        """Let all loops know how fast cores drew level at their gaps: those that lead saw it."""
+        """Let all loops know what those that lead saw at their gaps, and when L2 was full."""
         for stretch in self.stretches:
+            stretch.full_from = self._l2.full_from(stretch.loop)
             key = stretch.phase, stretch.ordinal
             stretch.settling = [
                 self._settling.get((*key, gap), 1.0) for gap in range(len(stretch.gaps))

@@ -76,9 +76,11 @@ def test_l2_is_as_if_all_trips_had_been_made(trips: int, backwards: bool) -> Non
     settled = START
     for position, (before, trip) in enumerate(pairwise([-1, *made])):
         if trip != before + 1:
-            gaps.leave_out(LOOP, position, trip - before - 1, settled)
+            gaps.leave_out(LOOP, position, range(before + 1, trip), settled)
             settled = position + WARM
-        gaps.trip(LOOP, position)
+        gaps.trip(LOOP, position, trip)
         assert work.trip(trip).tolist() == pytest.approx(expected[trip].tolist(), abs=PIECE // 8)
     gaps.end(LOOP)
+    full = next(trip for trip in range(trips) if expected[trip][2])
+    assert gaps.full_from(LOOP) == pytest.approx(full + 1, abs=1)
     assert work.read_back().tolist() == pytest.approx(whole.read_back().tolist(), abs=2 * PIECE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,7 @@ import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.steady import left_out
 from ascend_sim.trace import Item
-from ascend_sim.trips import PERIOD, Stretch, chosen
+from ascend_sim.trips import PERIOD, WARM, Stretch, chosen
 from isa.types import CoreKind
 
 TILE = 512
@@ -125,6 +126,19 @@ def test_the_whole_is_as_long(kernel: Any, tiles: int, blocks: int) -> None:
     assert found.counts["bytes", "aiv", "MTE2"] == x.nbytes
 
 
+def _stretch(count: int, takes: Callable[[int], float]) -> tuple[Stretch, float]:
+    """Return a loop of which trips are left out, and what those take."""
+    trips = chosen(count)
+    stretch = Stretch("k.py:1", 0, 0, CoreKind.AIC, 1, count, 1, None, trips)
+    time = 0.0
+    for trip in trips:
+        stretch.marks.append(cast("Item", SimpleNamespace(issue=round(time))))
+        stretch.counts.append(Counter())
+        time += takes(trip)
+    stretch.marks.append(cast("Item", SimpleNamespace(issue=round(time))))
+    return stretch, sum(takes(trip) for trip in set(range(count)) - set(trips))
+
+
 @pytest.mark.parametrize(
     ("count", "stays"), [(40, 0.9), (40, 0.97), (200, 0.95), (3000, 0.9), (60, 1.0)]
 )
@@ -134,19 +148,28 @@ def test_trips_of_a_gap_settle_as_cores_draw_level(count: int, stays: float) -> 
     def takes(trip: int) -> float:
         return 65_000 - 3_000 * stays**trip if stays < 1 else 65_000 + 10 * trip
 
-    trips = chosen(count)
-    stretch = Stretch("k.py:1", 0, 0, CoreKind.AIC, 1, count, 1, None, trips)
-    time = 0.0
-    for trip in trips:
-        stretch.marks.append(cast("Item", SimpleNamespace(issue=round(time))))
-        stretch.counts.append(Counter())
-        time += takes(trip)
-    stretch.marks.append(cast("Item", SimpleNamespace(issue=round(time))))
+    stretch, missing = _stretch(count, takes)
     stretch.settling = [stays] * len(stretch.gaps)
     (found,) = left_out([stretch])
-    missing = sum(takes(trip) for trip in set(range(count)) - set(trips))
     assert found.cycles == pytest.approx(missing, rel=0.001)
     assert abs(found.cycles - missing) <= found.error
+
+
+@pytest.mark.parametrize(
+    ("count", "full_from"), [(34, 5), (34, 10), (34, 24), (34, 30), (200, 9), (3000, 50)]
+)
+def test_trips_of_a_gap_are_on_their_side_of_a_full_l2(count: int, full_from: int) -> None:
+    """Trips are slower once dirty sectors leave L2; the two when that begins are slower still."""
+
+    def takes(trip: int) -> float:
+        begins = 0 <= trip + 1 - full_from < WARM
+        return 90_000 if begins else 78_000 if trip < full_from else 98_000
+
+    stretch, missing = _stretch(count, takes)
+    stretch.full_from = full_from
+    (found,) = left_out([stretch])
+    unseen = {full_from - 1, full_from} - set(stretch.trips)
+    assert abs(found.cycles - missing) <= 12_000 * len(unseen) + 10
 
 
 def test_a_run_that_is_not_sampled_makes_all_trips() -> None:
