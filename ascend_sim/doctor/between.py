@@ -123,8 +123,8 @@ class Between:
     def _is_early(self, read: Access, write: Access) -> bool:
         """Return whether the line that reads is meant to come after the one that writes, as far as a run can tell.
 
-        Some bytes were read before that line had written them; what stood there was not the host's, and nobody reads
-        them afterwards.
+        Some bytes were read before that line had written them: nothing stood there, or what another line wrote, and
+        nobody reads them afterwards.
         """
         writes = self._touches(write, "writes")
         everyone = [self._touches(None, role) for role in ("reads", "writes")]
@@ -137,7 +137,8 @@ class Between:
                         for late in everyone[0] for other in met)  # fmt: skip
             filled = any(other.meets(one) and other.end <= one.start for other in everyone[1])
             data = self._before.get(one.buffer)
-            if not again and (filled or data is None or not data[one.low : one.high].any()):
+            empty = data is None or not data[one.low : one.high].any()
+            if not again if filled else empty:
                 return True
         return False
 
@@ -219,13 +220,13 @@ class Between:
                     yield cost + side + far / 8, (place.edit(how, text),)
 
     def _near(self, spot: Spot, text: str, how: str, cost: float) -> Iterator[Made]:
-        """Try a statement beside a transfer, beside what is around it, and at the places nearby."""
+        """Try a statement beside a transfer and what is around it, and at the places near those."""
         for far, place in enumerate(self._around(spot.part.source.file, spot.key[0])):
             yield cost + far / 8, (place.edit(how, text),)
-        for distance, gap in spot.part.gaps(spot.key, most=NEAR):
-            wrong_side = (distance < 0) != (how == "before")
-            price = cost + abs(distance) / 8 + (0.5 if wrong_side else 0.0)
-            yield price, (replace(gap, text=text),)
+            for distance, gap in place.part.gaps(place.key, most=NEAR if far == 0 else NEAR // 2):
+                wrong_side = (distance < 0) != (how == "before")
+                price = cost + (far + abs(distance)) / 8 + (0.5 if wrong_side else 0.0)
+                yield price, (replace(gap, text=text),)
 
     # ---- the program ------------------------------------------------------------------------
 
