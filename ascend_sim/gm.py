@@ -14,14 +14,13 @@ from ascend_sim.agenda import RETIRE, SERVE, Agenda
 from ascend_sim.cost import whole
 from ascend_sim.l2 import L2
 from ascend_sim.lines import Key, Lines
-from ascend_sim.requests import Requests
+from ascend_sim.requests import Bursts, Requests
 from ascend_sim.servers import BACK, BYPASS_WRITE, EPSILON, HIT, LOST, MISS, SHARES, WRITE, Servers
 from ascend_sim.trace import Transfer
 from isa.types import CacheMode, CoreKind, Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
-    from isa.access import Access
 
 FIRST_PORT = -(1 << 30)
 """Ends of transfers come before all else that is due in their cycle and phase: ranks of ports from here on."""
@@ -57,7 +56,7 @@ class Port:
     __slots__ = (
         "alone", "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head",
         "kind", "left", "limit", "losing", "lost", "met", "missed", "other", "place", "rank", "reach", "since",
-        "ticket", "twin", "waiting", "width", "write",
+        "ticket", "transfer", "twin", "waiting", "width", "write",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +87,7 @@ class Port:
         self.done: Any = None
         self.waiting: Any = None
         self.current: Any = None
+        self.transfer: Transfer | None = None  # that of the current item
         self.kind: int | None = None
         self.cap = 0.0
         self.left = 0.0
@@ -166,37 +166,36 @@ class GlobalMemory:
         self,
         port: Port,
         item: Any,
-        access: Access,
+        bursts: Bursts,
         base: int,
         *,
         bypass: bool = False,
         limit: float = 0.0,
     ) -> None:
-        """Take a transfer that an MTE pipe starts now: an access's pattern from byte `base`, past L2 with `bypass`.
+        """Take a transfer that an MTE pipe starts now: some bursts from byte `base`, past L2 with `bypass`.
 
         Its pipe starts no other one before this one's bytes begin to pass. `limit`: its own rate where that is below
         the port's. `item.spent` tells of it from its first byte on.
         """
         if port.current is None:
-            self._begin(port, item, access, base, bypass, limit or port.width)
+            self._begin(port, item, bursts, base, bypass, limit or port.width)
         else:
-            port.waiting = (item, access, base, bypass, limit or port.width)
+            port.waiting = (item, bursts, base, bypass, limit or port.width)
 
     def _begin(
-        self, port: Port, item: Any, access: Access, base: int, bypass: bool, limit: float
+        self, port: Port, item: Any, bursts: Bursts, base: int, bypass: bool, limit: float
     ) -> None:
         """Let an item's bytes follow those before it; what L2 holds counts from here on."""
-        moved, ragged, full = self.requests.cut(access, base, port.granule)
+        moved, ragged, full = self.requests.cut(bursts, base, port.granule)
         hit, miss, back = 0, moved, 0
         if not bypass:
-            hit, miss, back = self.l2.touch(access, base, port.granule, write=port.write)
+            hit, miss, back = self.l2.touch(bursts, base, port.granule, write=port.write)
             if hit + miss != moved:
                 # A line that a ragged burst takes a part of is of no use to the burst that takes the rest.
                 miss = min(moved, moved * miss // ragged if ragged else miss)
                 hit = moved - miss
-        low = base + access.low - access.base
-        high = low + access.high - access.low
-        if self.lines.come(port, access.buffer, low, high, bypass):
+        low = base + bursts.offset
+        if self.lines.come(port, bursts.buffer, low, low + bursts.extent, bypass):
             self._regroup()
         if port.write:
             kind = BYPASS_WRITE if bypass else WRITE
@@ -221,11 +220,11 @@ class GlobalMemory:
                     transfer.latency += later
                     transfer.miss_latency = later
         port.current = item
-        item.spent = transfer
+        item.spent = port.transfer = transfer
         transfer.began = self.agenda.now
         share = self._pushed_out(back, transfer.size) if back or self.owed else 0.0
         if bypass or port.lost:
-            lost = self.requests.lost(access, moved) if bypass else 0.0
+            lost = self.requests.lost(bursts, moved) if bypass else 0.0
             port.losing = round(lost * SHARES) / SHARES
             if port.losing != port.lost:
                 port.limit = 0.0  # so that it turns
@@ -283,7 +282,8 @@ class GlobalMemory:
     def _next(self, port: Port) -> None:
         """Let a port go on that has moved what it had to."""
         item = port.current
-        transfer = item.spent
+        transfer = port.transfer
+        assert transfer is not None
         if transfer.rest:
             size, transfer.rest = transfer.rest, 0
             self._move(port, HIT, size, 0.0, port.limit)
@@ -297,7 +297,7 @@ class GlobalMemory:
         if following is not None:
             self._begin(port, *following)
         else:
-            port.current = None
+            port.current = port.transfer = None
             self._turn(port, None, 0, 0.0)
         port.done(item)
 
@@ -473,9 +473,3 @@ class GlobalMemory:
             for port in self.servers.through():
                 self._next(port)
             self._settle()
-
-
-def _sector_bytes(access: Access, base: int, sector: int) -> int:
-    """Return the bytes of all sectors that an access asks for from a place, each run of bytes by itself."""
-    ranges = access.ranges() + (base - access.base)
-    return int(((ranges[:, 1] - 1) // sector - ranges[:, 0] // sector + 1).sum()) * sector

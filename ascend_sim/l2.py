@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ascend_sim.requests import Bursts
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -21,10 +23,6 @@ if TYPE_CHECKING:
 Window = tuple[int, int, int, int]
 """Sectors of an allocation: the first one, rows, distance of rows, sectors of a row."""
 
-
-Pattern = tuple[int, int, int]
-"""Of an access in whole sectors: rows, distance of rows, sectors of a row. One run of bytes has one row, any other
-access that is no even rows has none."""
 
 STARTS = ("cold", "warm", "dirty")
 """States of L2 at a launch: see `L2.start`."""
@@ -55,7 +53,7 @@ class L2:
         self._written: deque[tuple[int, Any, GmBuffer]] = deque()
         self._used_again: list[tuple[int, int, Any, GmBuffer]] = []
         self._serial = 0
-        self._patterns: dict[Access, Pattern] = {}
+        self._bursts: dict[Access, Bursts] = {}
         self.foreign = 0  # dirty sectors of other kernels, older than all else
 
     def start(self, state: str, buffers: Iterable[GmBuffer]) -> None:
@@ -90,38 +88,42 @@ class L2:
         self._serial += 1
         heapq.heappush(self._used_again, (stamp, self._serial, index, owner))
 
+    def bursts(self, access: Access) -> Bursts:
+        """Return the pattern of an access to GM: one object for all that repeat it."""
+        origin = access.origin
+        known = self._bursts.get(origin)
+        if known is None:
+            known = self._bursts[origin] = Bursts(origin, *self._rows(origin))
+        return known
+
     def touch(
-        self, access: Access, base: int, granule: int, *, write: bool
+        self, bursts: Bursts, base: int, granule: int, *, write: bool
     ) -> tuple[int, int, int]:
         """Read or write the sectors of an access from byte `base`; return bytes hit, missed, and written back.
 
         `granule`: bytes of which each run of bytes uses whole ones, a sector or a multiple.
         """
-        buffer: GmBuffer = access.buffer  # type: ignore[assignment]
+        buffer: GmBuffer = bursts.buffer
         sector = self.sector
-        origin = access.origin
-        pattern = self._patterns.get(origin)
-        if pattern is None:
-            pattern = self._patterns[origin] = self._pattern(origin)
         index: Any
         many = granule // sector
-        rows, pitch, width = pattern
+        rows = bursts.rows
         if rows == 1:
-            low = base + access.low - access.base
+            low = base + bursts.offset
             first = low // granule * many
-            count = -(-(low + access.high - access.low) // granule) * many - first
+            count = -(-(low + bursts.extent) // granule) * many - first
             held = buffer.scratch
             if held is not None and count == held.width:  # noqa: SIM108  it may be one of the rows
                 index = (first, 1, held.pitch, count)
             else:
                 index = (first, count, 1, 1)
         elif rows and base % sector == 0:
-            window = (base // sector, rows, pitch, width)
+            window = (base // sector, rows, bursts.pitch, bursts.width)
             index = window if many == 1 else _whole_granules(window, many)
         else:
             index = None
         if index is None:
-            index = self._scattered(access, base, granule)
+            index = self._scattered(bursts.access, base, granule)
         misses = self._use(buffer, index, write)
         self.fills = fills = self.fills + misses
         fresh = fills - self.capacity
@@ -156,13 +158,17 @@ class L2:
             start, rows, pitch, width = index
             if held is None:
                 held = buffer.scratch = _Rows(pitch, width)
-            if held.pitch == pitch and held.width == width and start % pitch % width == 0:
-                missed: int = held.touch(start, rows, fills, fills - self.capacity, write)
-                return missed
+            if type(held) is _Rows:
+                rows_of: _Rows = held
+                if rows_of.pitch == pitch and rows_of.width == width and start % pitch % width == 0:
+                    return rows_of.touch(start, rows, fills, fills - self.capacity, write)
         return self.table(buffer).touch(index, fills, fills - self.capacity, write)
 
-    def _pattern(self, access: Access) -> Pattern:
-        """Return the rows, pitch and width of an access in sectors where they are whole, or what else it is."""
+    def _rows(self, access: Access) -> tuple[int, int, int]:
+        """Return the rows, their distance and their width in sectors where these are whole.
+
+        One run of bytes has one row, any other access that is no even rows has none.
+        """
         sector = self.sector
         if len(access.shape) == 1 and access.contiguous:
             return 1, 0, 0

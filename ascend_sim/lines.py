@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from ascend_sim.config import Chip
     from ascend_sim.gm import Port
-    from ascend_sim.trace import Transfer
 
 Key = tuple[Any, ...]
 """An allocation, the first and the last line of a transfer, and whether it goes around L2."""
@@ -79,7 +78,8 @@ class Lines:
         window = self.windows[port.write]
         if port.other is not None:
             window //= 2
-        transfer: Transfer = port.current.spent
+        transfer = port.transfer
+        assert transfer is not None
         rate = min(window, transfer.size) / wait
         transfer.queued = max(transfer.queued, transfer.size / rate)
         return rate

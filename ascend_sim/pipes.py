@@ -21,8 +21,8 @@ from isa.types import CacheMode, Pipe
 if TYPE_CHECKING:
     from ascend_sim.core import Core
     from ascend_sim.gm import Port
+    from ascend_sim.requests import Bursts
     from ascend_sim.unit_flags import UnitFlags
-    from isa.access import Access
     from isa.instruction import Call
 
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
@@ -263,22 +263,27 @@ class MatrixPipe(ComputePipe):
 
 
 class Route:
-    """How a step of an MTE pipe goes: its operand in GM, or, without one, the time that it takes on the core."""
+    """How a step of an MTE pipe goes: its operand in GM, or, without one, the time that it takes on the core.
 
-    __slots__ = ("access", "bypass", "duration", "interval", "limit")
+    `base` is where the operand lies unless a call says otherwise.
+    """
+
+    __slots__ = ("base", "bursts", "bypass", "duration", "interval", "limit")
 
     def __init__(
         self,
         interval: int,
         duration: int,
-        access: Access | None = None,
+        bursts: Bursts | None = None,
+        base: int = 0,
         *,
         bypass: bool = False,
         limit: float = 0.0,
     ) -> None:
         self.interval = interval
         self.duration = duration
-        self.access = access
+        self.bursts = bursts
+        self.base = base
         self.bypass = bypass
         self.limit = limit
 
@@ -310,7 +315,7 @@ class MovePipe(PipeQueue):
         if route is None:
             route = step.price = self._route(item.call.template)
         self.accept = item.accept = start + route.interval
-        if route.access is None:
+        if route.bursts is None:
             self._move_locally(item, start, route)
             return
         self.flying.append(item)
@@ -331,7 +336,8 @@ class MovePipe(PipeQueue):
         return Route(
             self.interval,
             0,
-            access,
+            self.core.memory.l2.bursts(access),
+            access.base,
             bypass=call.cache_mode is _BYPASS,
             limit=load_limit(call, self.core.chip),
         )
@@ -350,16 +356,16 @@ class MovePipe(PipeQueue):
         core = self.core
         if core.numerics:
             self._read(item)
-        route = item.step.price
+        route: Route = item.step.price
         base = item.call.base
-        access = route.access
+        assert route.bursts is not None
         held = self.blocked is item
         self.asking -= 1
         core.memory.request(
             self.port,
             item,
-            access,
-            base if base >= 0 else access.base,
+            route.bursts,
+            base if base >= 0 else route.base,
             bypass=route.bypass,
             limit=route.limit,
         )

@@ -29,7 +29,7 @@ from ascend_sim.quick_lanes import (
     Operation,
     QuickCore,
 )
-from ascend_sim.recording import Part, Recording, Scalar, Step, gm_side
+from ascend_sim.recording import Recording, Scalar, Step, gm_side
 from ascend_sim.trace import Kind
 from isa.instruction import Call
 from isa.types import CacheMode, Pipe
@@ -37,7 +37,6 @@ from isa.types import CacheMode, Pipe
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
     from ascend_sim.core import Core
-    from isa.access import Access
 
 
 class NotQuick(Exception):
@@ -54,9 +53,8 @@ def quick_cycles(
     if not vector_only(recording.kernel_type):
         raise NotQuick
     flags: dict[int, int] = {}
-    operations = [_operation(step, recording, chip, flags) for step in recording.steps]
     session = QuickSession(recording, chip, physical_cores)
-    session.operations = operations
+    session.operations = [_operation(step, session, flags) for step in recording.steps]
     session.flags = len(flags)
     session.memory.l2.start(l2, recording.regions)  # type: ignore[arg-type]
     session.run(_no_body)
@@ -72,8 +70,8 @@ def _no_body(_: int) -> Any:
     raise AssertionError("a replay runs no kernel")
 
 
-def _operation(step: Step, recording: Recording, chip: Chip, flags: dict[int, int]) -> Operation:
-    scalar = chip.scalar
+def _operation(step: Step, session: QuickSession, flags: dict[int, int]) -> Operation:
+    scalar = session.chip.scalar
     pipe = step.pipe
     own = pipe is Pipe.S
     if step.kind is Kind.BARRIER:
@@ -85,12 +83,12 @@ def _operation(step: Step, recording: Recording, chip: Chip, flags: dict[int, in
         operation = Operation(codes[step.kind is Kind.WAIT_FLAG], whole(scalar.flag_issue), pipe)
         operation.flag = flags.setdefault(step.flag, len(flags))
         return operation
-    call = recording.calls[step.call]
+    call = session.recording.calls[step.call]
     if isinstance(call, Scalar):
-        return _own(call, chip)
+        return _own(call, session.chip)
     if not isinstance(call, Call):
         raise NotQuick
-    return _issued(call, pipe, chip)
+    return _issued(call, pipe, session)
 
 
 def _own(call: Scalar, chip: Chip) -> Operation:
@@ -105,9 +103,10 @@ def _own(call: Scalar, chip: Chip) -> Operation:
     return Operation(SPEND, whole(spent), Pipe.S)
 
 
-def _issued(call: Call, pipe: Pipe, chip: Chip) -> Operation:
+def _issued(call: Call, pipe: Pipe, session: QuickSession) -> Operation:
     if getattr(call, "unit_flag", 0):
         raise NotQuick
+    chip = session.chip
     scalar = chip.scalar
     if pipe is Pipe.V:
         operation, cost = Operation(COMPUTE, whole(scalar.vector_issue), pipe), price(call, chip)
@@ -115,10 +114,11 @@ def _issued(call: Call, pipe: Pipe, chip: Chip) -> Operation:
         return operation
     if pipe not in (Pipe.MTE2, Pipe.MTE3):
         raise NotQuick
-    gm = call.writes and call.touches_gm
-    operation = Operation(MOVE if gm else LOCAL, whole(scalar.move_issue), pipe)
+    side = gm_side(call)
+    operation = Operation(LOCAL if side is None else MOVE, whole(scalar.move_issue), pipe)
     operation.interval = operation.duration = whole(chip.gm.move_issue)
-    if gm:
+    if side is not None:
+        operation.bursts = session.memory.l2.bursts(side)
         operation.bypass = call.cache_mode is CacheMode.CACHE_MODE_DISABLE
     elif call.writes:
         cost = price(call, chip)
@@ -146,35 +146,7 @@ class QuickSession(ReplaySession):
         assert isinstance(core, QuickCore)
         part = self.parts[block, core.kind, core.sub_block]
         play = list(map(self.operations.__getitem__, part.steps.tolist()))
-        core.begin_part(part, play, self.operands(part), self.flags, self.agenda.now)
-
-    def operands(self, part: Part) -> list[Access]:
-        """Return the operands in GM of a part's moves, in order; equal ones share one object over all replays."""
-        recording = self.recording
-        key = (part.block, part.kind, part.sub_block)
-        found = recording.operands.get(key)
-        if found is not None:
-            return found
-        known = recording.places
-        found = recording.operands[key] = []
-        moves = [
-            step.call >= 0
-            and isinstance(call := recording.calls[step.call], Call)
-            and gm_side(call) is not None
-            for step in recording.steps
-        ]
-        steps = recording.steps
-        numbers = [steps[number].call for number in part.steps.tolist() if moves[number]]
-        for number, address in zip(numbers, part.addresses.tolist(), strict=True):
-            access = known.get((number, address))
-            if access is None:
-                call = recording.calls[number]
-                assert isinstance(call, Call)
-                side = gm_side(call)
-                assert side is not None
-                access = known[number, address] = side.moved(address)
-            found.append(access)
-        return found
+        core.begin_part(part, play, part.addresses.tolist(), self.flags, self.agenda.now)
 
     def _deadlock(self) -> None:
         message = "deadlock: nothing can move any more"

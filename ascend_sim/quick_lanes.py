@@ -13,7 +13,6 @@ from isa.types import Pipe
 
 if TYPE_CHECKING:
     from ascend_sim.gm import Port
-    from isa.access import Access
 
 WAIT, BARRIER, SET, COMPUTE, MOVE, LOCAL = range(6)
 OWN = 6  # what the scalar unit does itself comes from here on
@@ -26,7 +25,7 @@ class Operation:
     """A step on one chip: its code, what issuing it costs, its pipe, and what else its code asks for."""
 
     __slots__ = (
-        "buffer", "bypass", "code", "cost", "duration", "flag", "interval", "phase", "pipe", "place",
+        "buffer", "bursts", "bypass", "code", "cost", "duration", "flag", "interval", "phase", "pipe", "place",
     )  # fmt: skip
 
     def __init__(self, code: int, cost: int, pipe: int) -> None:
@@ -35,7 +34,8 @@ class Operation:
         self.pipe = pipe
         self.flag = -1
         self.interval = self.duration = 0
-        self.bypass = False  # of a move
+        self.bursts: Any = None  # of a move
+        self.bypass = False
         self.buffer: Any = None  # of a read of GM, as the place and the phase
         self.place = self.phase = 0
 
@@ -60,14 +60,14 @@ class _Flag:
 class _Place:
     """One place of a pipe's queue: since when it is free, or the item in it, issued at `time`."""
 
-    __slots__ = ("access", "free", "index", "operation", "time")
+    __slots__ = ("base", "free", "index", "operation", "time")
 
     operation: Operation
 
     def __init__(self, free: int) -> None:
         self.free = free
         self.time = self.index = 0
-        self.access: Any = None
+        self.base = 0  # of a move: where its side in GM begins
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -83,14 +83,15 @@ class Clock(Agenda):
 class _Flight:
     """A transfer under way, or a set behind one (`flag`); `end` is -1 while it is not known."""
 
-    __slots__ = ("access", "bypass", "end", "flag", "spent", "start")
+    __slots__ = ("base", "end", "flag", "operation", "spent", "start")
+
+    operation: Operation
 
     def __init__(self, start: int, flag: int = -1, end: int = -1) -> None:
         self.start = start
         self.flag = flag
         self.end = end
-        self.bypass = False
-        self.access: Any = None
+        self.base = 0
         self.spent: Any = None
 
 
@@ -171,7 +172,7 @@ class _Lane:
             elif code == MOVE:
                 accept = head + operation.interval
                 flight = _Flight(head)
-                flight.bypass, flight.access = operation.bypass, place.access
+                flight.operation, flight.base = operation, place.base
                 flying.append(flight)
                 core.agenda.at(head, READ, self.rank + place.index, self.request, flight)
                 self.blocked = _FOR_MOVE
@@ -195,8 +196,11 @@ class _Lane:
 
     def request(self, flight: _Flight) -> None:
         """Hand a transfer to the memory system."""
-        access = flight.access
-        self.core.memory.request(self.port, flight, access, access.base, bypass=flight.bypass)  # type: ignore[arg-type]
+        operation, port = flight.operation, self.port
+        assert port is not None
+        self.core.memory.request(
+            port, flight, operation.bursts, flight.base, bypass=operation.bypass
+        )
 
     def begun(self, _: _Flight) -> None:
         """Take the begin of a transfer's bytes."""
@@ -269,17 +273,17 @@ class QuickCore(Core):
         self.base = 0
         self.part: Any = None
         self.play: list[Operation] = []
-        self.places: list[Access] = []
+        self.addresses: list[int] = []
         self.moved = 0
         self.portion = 0
 
     def begin_part(
-        self, part: Any, play: list[Operation], places: list[Access], flags: int, time: int
+        self, part: Any, play: list[Operation], addresses: list[int], flags: int, time: int
     ) -> None:
-        """Begin a recorded part of a block at a cycle; `places` are the operands of its moves, in order."""
+        """Begin a recorded part of a block at a cycle; `addresses` are where its moves' sides in GM begin."""
         self.part = part
         self.play = play
-        self.places = places
+        self.addresses = addresses
         self.base += self.position  # where the block before has ended
         self.position = self.moved = self.portion = 0
         self.flag_list = [_Flag() for _ in range(flags)]
@@ -367,7 +371,7 @@ class QuickCore(Core):
                 place.operation = operation
                 place.index = base + position
                 if code == MOVE:
-                    place.access = self.places[self.moved]
+                    place.base = self.addresses[self.moved]
                     self.moved += 1
                 last += 1
                 lane.last = last if last < lane.depth else 0

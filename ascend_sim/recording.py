@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ascend_sim.run import Run
     from isa.tensor import GmBuffer
 
-FORMAT = 1
+FORMAT = 2
 """Version of saved recordings."""
 
 
@@ -132,10 +132,6 @@ class Recording:
     needs: dict[str, int]
     reserved: dict[str, int]
     frees: list[list[tuple[int, int, int]]] = field(default_factory=list)
-    places: dict[tuple[int, int], Access] = field(default_factory=dict, repr=False, compare=False)
-    operands: dict[tuple[int, CoreKind, int], list[Access]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
 
     @property
     def items(self) -> int:
@@ -164,7 +160,7 @@ class Recording:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording to a file."""
         with Path(path).open("wb") as stream:
-            pickle.dump((FORMAT, replace(self, places={}, operands={})), stream, protocol=5)
+            pickle.dump((FORMAT, self), stream, protocol=5)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Recording:

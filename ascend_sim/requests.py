@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,29 @@ The last is the share of the window's entries that they fill while in flight.
 """
 
 
+class Bursts:
+    """The pattern of an access to GM at any base: what the memory system needs of all accesses that repeat it.
+
+    Bytes `offset` to `offset + extent` from its base in `buffer`; `rows` of `width` sectors, one every `pitch` (see
+    `L2`); `cuts` and `lost` are what `Requests` has found out. `access` is the first one of that pattern.
+    """
+
+    __slots__ = (
+        "access", "buffer", "cuts", "extent", "lost", "offset", "pitch", "rows", "width",
+    )  # fmt: skip
+
+    def __init__(self, access: Access, rows: int, pitch: int, width: int) -> None:
+        self.access: Any = access
+        self.buffer: Any = access.buffer
+        self.offset: int = access.low - access.base
+        self.extent: int = access.high - access.low
+        self.rows = rows
+        self.pitch = pitch
+        self.width = width
+        self.cuts: dict[int, Cut] = {}
+        self.lost = -1
+
+
 class Requests:
     """Bytes on the way of each pattern of bursts.
 
@@ -29,17 +52,14 @@ class Requests:
         self.sector = chip.gm.sector
         self.entry = chip.gm.window_entry
         self.least = chip.hbm.least
-        self._lost: dict[Access, int] = {}
-        self._known: dict[tuple[Access, int, int], Cut] = {}
 
-    def cut(self, access: Access, base: int, granule: int) -> Cut:
+    def cut(self, bursts: Bursts, base: int, granule: int) -> Cut:
         """Return what an access from byte `base` moves, in requests of at least `granule` bytes."""
-        origin = access.origin
-        place = (base + access.low - access.base) % self.line
-        key = (origin, place, granule)
-        known = self._known.get(key)
+        place = (base + bursts.offset) % self.line
+        key = granule * self.line + place
+        known = bursts.cuts.get(key)
         if known is None:
-            known = self._known[key] = self._cut(origin, place, granule)
+            known = bursts.cuts[key] = self._cut(bursts.access, place, granule)
         return known
 
     def _cut(self, origin: Access, place: int, granule: int) -> Cut:
@@ -58,12 +78,10 @@ class Requests:
             moved / (entries * self.entry),
         )
 
-    def lost(self, access: Access, moved: int) -> float:
+    def lost(self, bursts: Bursts, moved: int) -> float:
         """Return what HBM could have moved besides each of `moved` bytes around L2: short bursts take longer."""
-        origin = access.origin
-        known = self._lost.get(origin)
-        if known is None:
-            ranges = origin.ranges()
+        if bursts.lost < 0:
+            ranges = bursts.access.ranges()
             sizes = ranges[:, 1] - ranges[:, 0]
-            known = self._lost[origin] = int(np.maximum(sizes, self.least).sum())
-        return max(known / moved - 1, 0.0)
+            bursts.lost = int(np.maximum(sizes, self.least).sum())
+        return max(bursts.lost / moved - 1, 0.0)

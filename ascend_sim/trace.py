@@ -310,15 +310,17 @@ class Item:
         )
 
 
-@dataclass(slots=True)
 class Stall:
     """The scalar unit of one core stood still from `start` to `end`."""
 
-    start: int
-    end: int
-    cause: Cause
-    site: int
-    detail: str = ""
+    __slots__ = ("cause", "detail", "end", "site", "start")
+
+    def __init__(self, start: int, end: int, cause: Cause, site: int, detail: str = "") -> None:
+        self.start = start
+        self.end = end
+        self.cause = cause
+        self.site = site
+        self.detail = detail
 
 
 @dataclass(slots=True)

@@ -96,7 +96,7 @@ def test_runs_of_rows_answer_as_single_sectors_do(
             )
         }
         access = Access(tensor, low, shape, strides, uint8)
-        assert l2.touch(access, access.base, granule, write=write) == table.touch(
+        assert l2.touch(l2.bursts(access), access.base, granule, write=write) == table.touch(
             touched, write=write
         )
 
@@ -113,4 +113,6 @@ def test_the_scalar_unit_and_copies_see_the_same_sectors(uses: list[tuple[int, b
         else:
             access = Access(tensor, low, (PITCH * SECTOR,), (1,), uint8)
             sectors = set(range(row * PITCH, (row + 1) * PITCH))
-            assert l2.touch(access, low, SECTOR, write=False) == table.touch(sectors, write=False)
+            assert l2.touch(l2.bursts(access), low, SECTOR, write=False) == table.touch(
+                sectors, write=False
+            )
