@@ -6,7 +6,6 @@ when the scalar unit has run out of items, or has read the value that the kernel
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr
@@ -119,7 +118,8 @@ class Core:
         self.scalar_rank = rank * len(Pipe) << ITEM_BITS
         self.flags: dict[int, Flag] = {}
         self.program: Any = None  # a Program, or what plays a recording in place of one
-        self.items: deque[Item] = deque()
+        self.items: list[Item] = []  # what the program has issued
+        self.taken = 0  # how many of them the scalar unit is through with
         self.time = 0
         self.waiting_for: PipeQueue | None = None
         self.waiting_all = False
@@ -226,7 +226,7 @@ class Core:
         while moved or self._scalar_ready:
             moved = False
             for pipe in pipes:
-                if pipe.queue and pipe.blocked is None:
+                if pipe.held and pipe.blocked is None:
                     pipe.advance()
                     moved = True
             if self._scalar_ready or (moved and self.waiting_all):
@@ -248,33 +248,37 @@ class Core:
             return
         items, lane_of, costs = self.items, self._lane_of, self.issue_cost
         while True:
-            time = self.time
-            while items:
-                item = items.popleft()
+            time, taken = self.time, self.taken
+            while taken < len(items):
+                item = items[taken]
                 slot = item.step.slot
                 pipe = lane_of[slot]
                 if pipe is None:
-                    items.appendleft(item)
-                    self.time = time
+                    self.time, self.taken = time, taken
                     if not self._scalar_item(item):
                         return
-                    items.popleft()
                     time = self.time
+                    taken += 1
                     continue
-                room = pipe.room
-                if not room:
-                    items.appendleft(item)
-                    self.time = time
+                if pipe.held == pipe.depth:
+                    self.time, self.taken = time, taken
                     self.waiting_for = pipe
                     return
-                free = room.popleft()
+                last = pipe.last
+                place = pipe.places[last]
+                free = place.free
                 if free > time:
                     stall = Stall(time, free, _QUEUE_FULL, item.step.site, pipe.name)
                     self.log.stalls.append(stall)
                     time = free
                 item.issue = time = time + costs[slot]
-                pipe.queue.append(item)
-            self.time = time
+                place.item = item
+                last += 1
+                pipe.last = last if last < pipe.depth else 0
+                pipe.held += 1
+                taken += 1
+            items.clear()
+            self.time, self.taken = time, 0
             self.waiting_for = None
             program = self.program
             if program is None:
@@ -384,7 +388,10 @@ class Core:
         value = call.action(self)
         if call.wanted and self.program is not None:
             self.log.make_room(self.agenda.now)
-            self.items.popleft()
+            self.taken += 1
+            if self.taken == len(self.items):
+                self.items.clear()
+                self.taken = 0
             self.program.resume(value)
         self._scalar_ready = True
         self.pump()

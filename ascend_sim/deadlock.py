@@ -172,8 +172,8 @@ class _Reader:
             yield self._poll(program)
         elif core.waiting_flag is not None:
             yield self._wait(core.waiting_flag)
-        elif core.items:
-            yield self._scalar(core.items[0])
+        elif core.taken < len(core.items):
+            yield self._scalar(core.items[core.taken])
 
     def _poll(self, program: Program) -> Wait:
         """Return what a core waits for that reads one word of GM over and over."""
@@ -262,7 +262,8 @@ class _Reader:
         """Return whether the kernel's program may still do something, and is held up."""
         core = self._core
         return core.waiting_flag is not None or (
-            bool(core.items) and all(item.name != "end" for item in core.items)
+            core.taken < len(core.items)
+            and all(item.name != "end" for item in core.items[core.taken :])
         )
 
     def _nearest(self, item: Item) -> str | None:

@@ -44,16 +44,26 @@ class Flag:
         self.waits = 0
 
 
+class Place:
+    """One place of a pipe's queue: an item, or none since cycle `free`."""
+
+    __slots__ = ("free", "item")
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+        self.item: Item | None = None
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PipeQueue:
     """One pipe. `accept` is when it may handle its next item, `landed` when all it has started is visible.
 
-    `room` holds the cycle at which each free place of its queue became free.
+    Its queue has `depth` places, taken in turn: `held` of them hold an item, from place `first` on.
     """
 
     __slots__ = (
-        "accept", "beside", "blocked", "core", "depth", "flying", "gate", "landed", "name", "pipe", "queue", "rank",
-        "results", "room",
+        "accept", "beside", "blocked", "core", "depth", "first", "flying", "gate", "held", "landed", "last", "name",
+        "pipe", "places", "rank", "results",
     )  # fmt: skip
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int) -> None:
@@ -69,9 +79,9 @@ class PipeQueue:
 
     def reset(self, time: int) -> None:
         """Empty the pipe at the start of a block."""
-        self.queue: deque[Item] = deque()
+        self.places = [Place(time) for _ in range(self.depth)]
+        self.first = self.last = self.held = 0
         self.flying: deque[Item] = deque()  # started, end not known yet; with the sets behind them
-        self.room = deque([time] * self.depth)
         self.accept = time
         self.landed = time
         self.blocked: Item | None = None
@@ -79,16 +89,18 @@ class PipeQueue:
     @property
     def idle(self) -> bool:
         """Whether nothing is queued or under way with an unknown end."""
-        return not self.queue and not self.flying and self.blocked is None
+        return not self.held and not self.flying and self.blocked is None
 
     def advance(self) -> None:
         """Handle items until the queue is empty or the next one depends on something unknown."""
-        queue, room, flying = self.queue, self.room, self.flying
+        places, flying, depth = self.places, self.flying, self.depth
         core = self.core
         flags, gate = core.flags, self.gate
-        accept = self.accept
-        while queue:
-            item = queue.popleft()
+        accept, first, held = self.accept, self.first, self.held
+        while held:
+            place = places[first]
+            item = place.item
+            assert item is not None
             step = item.step
             head = item.issue
             if head < accept:
@@ -99,7 +111,7 @@ class PipeQueue:
                 flag = flags.get(step.flag)
                 if flag is None or not flag.tokens:
                     core.flag(step).waiter = self
-                    self._block(item)
+                    self.blocked = item
                     break
                 visible, item.partner = flag.tokens.popleft()
                 if visible > head:
@@ -116,32 +128,31 @@ class PipeQueue:
                 if gated:
                     head = gate.start(self, item, head)  # type: ignore[union-attr]
                     if head < 0:
-                        self._block(item)
+                        self.blocked = item
                         break
                 item.start = head
                 self.begin(item, head)
                 accept = self.accept
                 if gated:
                     gate.begun(self, item)  # type: ignore[union-attr]
-                if self.blocked is not None:
-                    room.append(head)
-                    break
             elif flying:
-                self._block(item)
+                self.blocked = item
                 break
             else:
                 if self.landed > head:
                     head = self.landed
                 item.start = item.accept = item.end = accept = head
-            room.append(head)  # the item has left the queue
-        self.accept = accept
-        if room and core.waiting_for is self:
+            place.item = None  # the item has left the queue
+            place.free = head
+            first += 1
+            if first == depth:
+                first = 0
+            held -= 1
+            if self.blocked is not None:
+                break
+        self.accept, self.first, self.held = accept, first, held
+        if held < depth and core.waiting_for is self:
             core.wake_scalar()
-
-    def _block(self, item: Item) -> None:
-        """Leave an item at the head of the queue until something is known that it depends on."""
-        self.queue.appendleft(item)
-        self.blocked = item
 
     def begin(self, item: Item, start: int) -> None:
         """Start an instruction. Subclasses decide its interval and its end."""
