@@ -29,8 +29,9 @@ PROGRAM = 2
 SERVE = 3
 """The memory system takes the requests of this cycle as a set."""
 
-PHASE = 1 << 54
-"""Keys of what is due at one cycle: the phase times this, and the rank, which is smaller."""
+PHASE_BITS = 54
+"""Keys of what is due at one cycle: the phase, shifted by these, and the rank, which is smaller (or negative)."""
+_HALF = 1 << PHASE_BITS - 1
 
 Action = Callable[[Any], None]
 
@@ -63,7 +64,7 @@ class Agenda:
 
     def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
         """Run `action(argument)` at a cycle that is not in the past."""
-        entry = Entry(phase * PHASE + rank, action, argument)
+        entry = Entry((phase << PHASE_BITS) + rank, action, argument)
         entries = self._entries.get(time)
         if entries is None:
             self._entries[time] = [entry]
@@ -107,7 +108,7 @@ def serve(entries: list[Entry]) -> None:
             entry.action(entry.argument)
             continue
         entries.sort(key=_key)
-        limit = (entries[0].key + PHASE // 2) // PHASE * PHASE + PHASE // 2  # ranks may be negative
+        limit = (entries[0].key + _HALF >> PHASE_BITS << PHASE_BITS) + _HALF
         count = 1
         while count < len(entries) and entries[count].key < limit:
             count += 1

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
-from ascend_sim.agenda import PHASE, Agenda
+from ascend_sim.agenda import PHASE_BITS, Agenda
 
 MANY = 512
 """Deeds that may wait: results of loads take memory while they do."""
@@ -30,12 +30,12 @@ class Deeds:
         self, time: int, phase: int, rank: int, action: Callable[[Any], None], what: Any
     ) -> None:
         """Do `action(what)`, which adds no deed, at a cycle that is not in the past."""
-        self._due.append((time, phase * PHASE + rank, action, what))
+        self._due.append((time, (phase << PHASE_BITS) + rank, action, what))
 
     def catch_up(self, phase: int, rank: int) -> None:
         """Do all that comes before a phase and rank of the present cycle."""
         if self._due:
-            self._do((self._agenda.now, phase * PHASE + rank))
+            self._do((self._agenda.now, (phase << PHASE_BITS) + rank))
 
     def thin_out(self) -> None:
         """Do what is over, if much is waiting."""

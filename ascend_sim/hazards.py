@@ -23,8 +23,6 @@ from isa.instruction import MovedCall
 from isa.types import PIPES_OF, CoreKind, Pipe, Space
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ascend_sim.naming import Variables
     from ascend_sim.program import Program
     from isa.access import Access
@@ -158,7 +156,7 @@ class Order:
         known = self._scalar.known.copy()
         own = epoch.row(program.unit)
         if own is not None:  # others know what this core did, and tell it so
-            _join(known, own)
+            _join(known, list(own))
         self._waits += 1
         known[_WAITS] = self._waits
         known[_EPOCH] = len(self._epochs)
@@ -427,5 +425,8 @@ def _moves_others(item: Item) -> bool:
     return item.kind is _SET or (item.kind is _INSTRUCTION and item.call.unit_flag == FINISH)
 
 
-def _join(known: list[int], other: Sequence[int]) -> None:
-    known[: len(other)] = map(max, known, other)
+def _join(known: list[int], other: list[int]) -> None:
+    for place in range(len(other)):
+        number = other[place]
+        if number > known[place]:
+            known[place] = number

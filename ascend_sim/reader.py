@@ -78,9 +78,7 @@ class Reader:
         self.steps: dict[Step, int] = {}
         self.needs: dict[str, int] = {}
         self._region = dict(zip(origin.buffers, self.regions, strict=True))
-        self._known: dict[
-            tuple[int, str | None], int
-        ] = {}  # by id of a call, which the log keeps alive
+        self._known: dict[tuple[int, str | None], tuple[int, Call]] = {}  # by id of a call
         self._alike: dict[Any, int] = {}
         self._quick: dict[tuple[Any, int], int] = {}  # by an item's own step and call
         self._in_gm: dict[int, bool] = {}  # by number of a call
@@ -148,7 +146,8 @@ class Reader:
 
     def _call(self, call: Call) -> int:
         template = call.template
-        number = self._known.get((id(template), call.atomic))
+        known = self._known.get((id(template), call.atomic))
+        number = None if known is None else known[0]
         if number is None:
             key = (
                 template.name, template.pipe, template.cost, template.work, template.bytes, template.geometry,
@@ -160,7 +159,7 @@ class Reader:
                 number = self._alike[key] = len(self.calls)
                 self._in_gm[number] = gm_side(call) is not None
                 self.calls.append(self._bare(call))
-            self._known[id(template), call.atomic] = number
+            self._known[id(template), call.atomic] = number, template
         return number
 
     def _bare(self, call: Call) -> Call:

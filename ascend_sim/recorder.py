@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_sim.core import Core
 from ascend_sim.errors import UnsupportedError
-from ascend_sim.reader import record_log
 from ascend_sim.recording import Origin, Recording, Scalar
 from ascend_sim.scalar_call import ScalarCall
 from ascend_sim.session import Session
+from ascend_sim.tape import Tape
 from ascend_sim.trace import Kind
 from isa.types import Pipe
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ascend_sim.program import Program
     from ascend_sim.run import Run
     from ascend_sim.sampled import Estimate
+    from ascend_sim.trace import CoreLog
     from isa.tensor import GlobalAddress
 
 
@@ -82,10 +83,30 @@ class Asked:
     def record(self) -> Recording:
         """Return what the kernel issues, without running it. Raises what the kernel's Python does."""
         session = self.session(_Session)
-        session.run(self.body)
         buffers = {address.buffer.index: address.buffer for address in self.addresses.values()}
         origin = Origin(self.kernel_type, buffers, session.written_buffers, session.reserved)
-        return record_log(self.label, self.blocks, session.log, origin)
+        tape = Tape(origin, session.sites)
+        session.spill = lambda core, _: _hand_over(core, tape)
+        session.spill_above = _PORTION
+        session.run(self.body)
+        for core in session.log.cores:
+            _hand_over(core, tape)
+        recording = tape.recording(self.label, self.blocks, session.log)
+        if recording is None:
+            raise UnsupportedError(tape.refusal)
+        recording.frees = []  # nothing has waited for anything
+        return recording
+
+
+_PORTION = 1 << 12
+"""How many items of a core are kept until they are written down."""
+
+
+def _hand_over(core: CoreLog, tape: Tape) -> None:
+    """Write a core's items down, and drop them."""
+    tape.take(core, core.spilled, core.items)
+    core.spilled += len(core.items)
+    core.items.clear()
 
 
 class _Core(Core):
@@ -111,6 +132,7 @@ class _Core(Core):
                 if last.call.wanted:
                     value = last.call.action(self)  # type: ignore[misc]
             items.clear()
+            self.log.make_room(0)
             program.resume(value)
 
 

@@ -23,11 +23,13 @@ from isa.types import (
 
 E = TypeVar("E", bound=IntEnum)
 
-_NO_BARRIER = (PipeID.PIPE_S, PipeID.PIPE_MTE4, PipeID.PIPE_MTE5, PipeID.PIPE_V2)
-# By the number of a PipeID, since an Enum hashes in Python; None stands for all pipes.
+# By the number of a PipeID, since an Enum hashes and compares slowly; None stands for all pipes.
 _BARRIER_OF: list[Pipe | None] = [None] * (max(PipeID) + 1)
 for _identity, _pipe in PIPE_OF_ID.items():
     _BARRIER_OF[_identity] = _pipe
+_NO_BARRIER = [False] * (max(PipeID) + 1)
+for _identity in (PipeID.PIPE_S, PipeID.PIPE_MTE4, PipeID.PIPE_MTE5, PipeID.PIPE_V2):
+    _NO_BARRIER[_identity] = True
 
 
 def _stream(name: str) -> Any:
@@ -86,7 +88,7 @@ def pipe_barrier(pipe: PipeID) -> None:
                 "pipe",
                 f"pipe_barrier: pipe must be a PipeID such as PIPE_V, got {given!r}",
             )
-    if pipe in _NO_BARRIER:
+    if _NO_BARRIER[pipe]:
         why = "the scalar unit executes in order anyway"
         if pipe is not PipeID.PIPE_S:
             why = "the 910B has no such pipe"

@@ -42,6 +42,9 @@ class TBuf(OwnPool):
 
     def get(self, dtype: DType, len: int | None = None, shape: Any = None) -> LocalTensor:
         """Return the buffer as `len` elements of a type (all that fit where None); no instruction reads `shape`."""
+        if len is None and type(dtype) is DType and self._owner is not None:  # the usual form
+            size = self.length // dtype.size
+            return LocalTensor(dtype, self.position, self._address, size, owner=self._owner)
         dtype = element_type("get", dtype)
         return self.get_with_offset(len or self.length // dtype.size, 0, dtype)
 
