@@ -45,7 +45,10 @@ class Work:
 
     def touch(self, name: str, first: int, count: int, *, write: bool) -> np.ndarray:
         access = Access(self.tensors[name], first * SECTOR, (count * SECTOR,), (1,), uint8)
-        return np.array(self.l2.touch(access, access.base, SECTOR, write=write)) // SECTOR
+        return (
+            np.array(self.l2.touch(self.l2.bursts(access), access.base, SECTOR, write=write))
+            // SECTOR
+        )
 
     def trip(self, trip: int) -> np.ndarray:
         place = (self.trips - 1 - trip if self.backwards else trip) * PIECE
