@@ -40,6 +40,14 @@ class Cluster:
         self.ports: list[Port] = []
         self.missing = 0  # ports that are moving missed bytes
 
+    def in_flight(self, now: int) -> int:
+        """Return the ports that load what L2 does not hold, the last bytes of which may still be on their way."""
+        count = self.missing
+        for port in self.ports:
+            if port.until > now and not port.write and port.kind != MISS:
+                count += 1
+        return count
+
 
 class Port:
     """One direction of one core's path to GM. Its transfers follow one another; `rank` breaks ties.
@@ -48,15 +56,16 @@ class Port:
     the servers have enough, `left` bytes were to be moved at cycle `since`, and all is through at `due`; else it is a
     member of `group`. Each byte pushes `back` dirty ones out of L2, and costs HBM the time for `lost` others (for
     `losing`, what comes next). `width` is the port's own rate, `limit` that of what it moves now; misses get `reach` of
-    what their window allows. One item may be `waiting` for the `current` one's bytes to pass. `begun(item)` is called
-    when an item's bytes begin to pass, `done(item)` when they have. `met` are the ports that move the same lines,
-    `place`, itself among them.
+    what their window allows. One item may be `waiting` for the `current` one's bytes to pass, or for those of a store
+    on the same core; `asked` is the cycle for which its pipe has asked last. `begun(item)` is called when an item's
+    bytes begin to pass, `done(item)` when they have. `met` are the ports that move the same lines, `place`, itself
+    among them. What has passed is in flight up to the cycle `until`.
     """
 
     __slots__ = (
-        "alone", "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group", "head",
-        "kind", "left", "limit", "losing", "lost", "met", "missed", "other", "place", "rank", "reach", "since",
-        "ticket", "transfer", "twin", "waiting", "width", "write",
+        "alone", "asked", "back", "begun", "cap", "cluster", "current", "done", "due", "finish", "granule", "group",
+        "head", "kind", "left", "limit", "losing", "lost", "met", "missed", "other", "place", "rank", "reach", "since",
+        "ticket", "transfer", "twin", "until", "waiting", "width", "write",
     )  # fmt: skip
 
     def __init__(
@@ -73,7 +82,9 @@ class Port:
         self.granule = granule
         self.back = self.lost = self.losing = 0.0
         self.reach = 1.0
-        self.missed = 0  # requests of its that count as in flight
+        self.missed = 0  # transfers of its with misses in flight
+        self.until = 0
+        self.asked = -1
         self.write = head is not None
         self.head = whole(head or 0)  # of a store: from its start to its first byte
         self.cluster = cluster
@@ -125,7 +136,8 @@ class GlobalMemory:
         self.latency_write = whole(gm.latency_l2_write)
         self.owed = 0.0  # dirty bytes pushed out that no transfer has been charged for, less than an eighth each
         self.clusters: dict[int, Cluster] = {}
-        # Ports with misses in flight by the misses' begin, and how many ports these are; when the lines are there.
+        # Transfers whose missed bytes have passed, by when they are there; how many ports have misses in flight; when
+        # the lines are there.
         self._missing: deque[tuple[int, Port, Key]] = deque()
         self._fetched: dict[Key, int] = {}
         self._waiting = 0
@@ -171,16 +183,23 @@ class GlobalMemory:
         *,
         bypass: bool = False,
         limit: float = 0.0,
+        yielding: bool = False,
     ) -> None:
         """Take a transfer that an MTE pipe starts now: some bursts from byte `base`, past L2 with `bypass`.
 
         Its pipe starts no other one before this one's bytes begin to pass. `limit`: its own rate where that is below
-        the port's. `item.spent` tells of it from its first byte on.
+        the port's. A `yielding` load lets a store of its own core go first while the servers have too little.
+        `item.spent` tells of it from its first byte on.
         """
-        if port.current is None:
+        if port.current is None and not (yielding and self.shared and self._storing(port)):
             self._begin(port, item, bursts, base, bypass, limit or port.width)
         else:
             port.waiting = (item, bursts, base, bypass, limit or port.width)
+
+    def _storing(self, port: Port) -> bool:
+        """Whether the core of a read port stores now, or begins to in this cycle."""
+        other = port.other
+        return other is not None and (other.kind is not None or other.asked == self.agenda.now)
 
     def _begin(
         self, port: Port, item: Any, bursts: Bursts, base: int, bypass: bool, limit: float
@@ -206,7 +225,7 @@ class GlobalMemory:
                 transfer.complete = self.latency_write
             twin = port.twin
             window = self.store_window
-            if twin is not None and twin.kind is not None:
+            if twin is not None and (twin.kind is not None or twin.until > self.agenda.now):
                 window /= 2  # a vector core has half of the window while its neighbour stores
             if window < limit:
                 limit = window
@@ -252,15 +271,13 @@ class GlobalMemory:
         """Return the latency of what HBM sees to from now on: each other port with such requests in flight adds."""
         now = self.agenda.now
         missing = self._missing
-        since = now - self.latency_miss
-        while missing and missing[0][0] < since:
+        while missing and missing[0][0] <= now:
             _, old, place = missing.popleft()
             self._fetched.pop(place, None)
             old.missed -= 1
             self._waiting -= not old.missed
         self._waiting += not port.missed
         port.missed += 1
-        missing.append((now, port, port.place))
         crowded = self._crowded
         while len(crowded) < self._waiting:
             crowded.append(self.latency_miss + whole(self.crowd * len(crowded)))
@@ -289,8 +306,14 @@ class GlobalMemory:
             self._move(port, HIT, size, 0.0, port.limit)
             return
         now = transfer.passed = self.agenda.now
-        if port.write and transfer.miss_latency:
-            transfer.complete += now - transfer.began
+        if port.write:
+            port.until = now + transfer.complete
+            if transfer.miss_latency:
+                transfer.complete += now - transfer.began
+                self._missing.append((port.until, port, port.place))
+        elif transfer.kind == MISS:
+            port.until = now + transfer.latency
+            self._missing.append((port.until, port, port.place))
         if self.lines.go(port):
             self._regroup()
         following, port.waiting = port.waiting, None
@@ -299,6 +322,11 @@ class GlobalMemory:
         else:
             port.current = port.transfer = None
             self._turn(port, None, 0, 0.0)
+        other = port.other
+        if other is not None and other.waiting is not None and other.current is None:
+            following, other.waiting = other.waiting, None
+            following[0].partner = item  # a load that let this store go first
+            self._begin(other, *following)
         port.done(item)
 
     def _move(self, port: Port, kind: int, size: int, back: float, limit: float) -> None:
@@ -337,12 +365,31 @@ class GlobalMemory:
         if (kind == MISS) != (before == MISS):
             cluster.missing += 1 if kind == MISS else -1
             for neighbour in cluster.ports:
-                if neighbour is not port and (neighbour.kind == MISS or neighbour is other):
+                if neighbour is port:
+                    continue
+                if neighbour.kind == MISS or neighbour is other:
                     self._limit_anew(neighbour)
+                if kind == MISS:
+                    self._landing(neighbour)
+            if before == MISS and cluster.missing:
+                self._landing(port)
         elif other is not None and other.kind is not None:
             self._limit_anew(other)
         if kind is not None:
             self._start(port, kind, size, self._limit(port))
+
+    def _landing(self, port: Port) -> None:
+        """See to it that others have more of the AI Core's window when a port's last missed bytes are there."""
+        if port.until > self.agenda.now and not port.write and port.kind != MISS:
+            self.agenda.at(port.until, RETIRE, port.rank, self._landed, port)
+
+    def _landed(self, port: Port) -> None:
+        if port.until == self.agenda.now and port.kind != MISS:
+            if self.shared:
+                self.servers.advance(self.agenda.now)
+            for neighbour in port.cluster.ports:
+                if neighbour.kind == MISS:
+                    self._limit_anew(neighbour)
 
     def _limit_anew(self, port: Port) -> None:
         """Give a port the limit that it has now, if it moves anything."""
@@ -388,7 +435,7 @@ class GlobalMemory:
         limit = port.limit
         other = port.other
         if port.kind == MISS:
-            window = self.core_window / port.cluster.missing
+            window = self.core_window / port.cluster.in_flight(self.agenda.now)
             if other is not None and self.aiv_window < window:
                 window = self.aiv_window
             window *= port.reach

@@ -330,11 +330,17 @@ class MovePipe(PipeQueue):
             self._move_locally(item, start, route)
             return
         self.flying.append(item)
-        port = self.port
-        if port.write or port.current is not None or self.asking:
+        port, shared = self.port, self.core.memory.shared
+        if (
+            port.write
+            or port.current is not None
+            or self.asking
+            or (shared and port.other is not None)
+        ):
             self.blocked = item
         # Else the port is still idle when the request comes, and a load's bytes begin to pass at once.
         self.asking += 1
+        port.asked = start
         self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
 
     def _route(self, call: Call) -> Route:
@@ -379,6 +385,7 @@ class MovePipe(PipeQueue):
             base if base >= 0 else route.base,
             bypass=route.bypass,
             limit=route.limit,
+            yielding=held and not self.port.write,
         )
         if held and self.blocked is None:
             core.pump()

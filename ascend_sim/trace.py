@@ -217,7 +217,8 @@ class Item:
         self.index = index  # program order on its core
         self.call = call  # the bound instruction: `call.detail()` describes the operands
         self.issue = self.head = self.start = self.accept = self.end = -1
-        self.partner: Item | None = None  # of WAIT_FLAG: the set that released it
+        # Of a wait: the set that released it; of an instruction: that which unit flags name, or a store let go first.
+        self.partner: Item | None = None
         self.spent: Spent | None = None  # tells `parts`, when somebody asks
 
     @property

@@ -295,8 +295,14 @@ class _Walk:
         return self._begin, row
 
     def _ahead(self, row: int) -> int:
-        """Return the transfer whose bytes passed the port before a transfer's; -1 where there is none."""
-        links = self.links[self.core]
+        """Return the transfer whose bytes a transfer's waited for at the port; -1 where there is none.
+
+        It is the core's store that a load let go first, else the transfer before it in its pipe.
+        """
+        links, columns = self.links[self.core], self.ledger[self.core].columns
+        store = columns.row(int(columns["partner"][row]))
+        if store >= 0 and links.began[store] >= 0:
+            return store
         ahead = int(links.landed[row])
         while ahead >= 0 and links.began[ahead] < 0:
             ahead = int(links.landed[ahead])

@@ -211,12 +211,12 @@ def pipe_time(run: Run, pipe: str) -> float:
 
 
 def pair_of_loads(run: Run) -> float:
-    """Cycles from the start of the first of two loads to the end of the second."""
+    """Cycles from where the first of two loads has its port to the end of the second."""
     spans: list[int] = []
     for core in range(len(run.log.cores)):
         loads = instructions(run, "MTE2", core)
         pairs = zip(loads[::2], loads[1::2], strict=True)
-        spans += [second.end - first.start for first, second in pairs]
+        spans += [second.end - first.spent.began for first, second in pairs]
     return mean(spans)
 
 
@@ -411,7 +411,6 @@ POINTS = [
         1165,
         1090,
         lambda: pair_of_loads(add_run(2048, 4096, SINGLE, part=4)),
-        slack=0.09,
         slow=True,
     ),
     Point(
@@ -420,7 +419,7 @@ POINTS = [
         297.1,
         None,
         lambda: core_time(add_run(8192, 4096, SINGLE)),
-        slack=0.08,
+        slack=0.065,
         slow=True,
     ),
     Point(
@@ -429,7 +428,6 @@ POINTS = [
         261.5,
         263,
         lambda: core_time(add_run(8192, 16384, SINGLE)),
-        slack=0.04,
         slow=True,
     ),
     Point(
@@ -438,7 +436,6 @@ POINTS = [
         257.6,
         263,
         lambda: core_time(add_run(8192, 16384, DOUBLE)),
-        slack=0.04,
         slow=True,
     ),
     Point(
@@ -447,7 +444,6 @@ POINTS = [
         176.0,
         175.4,
         lambda: pipe_time(add_run(8192, 16384, DOUBLE, bypass=True), "MTE2"),
-        slack=0.04,
         slow=True,
     ),
     Point(
@@ -456,7 +452,6 @@ POINTS = [
         12.85,
         None,
         lambda: 8 * pipe_time(add_run(1024, 16384, DOUBLE, bypass=True, part=8), "V"),
-        slack=0.05,
     ),
     Point(
         "the same without bank conflict",
@@ -464,7 +459,6 @@ POINTS = [
         6.954,
         None,
         lambda: 8 * pipe_time(add_run(1024, 16256, APART, bypass=True, part=8), "V"),
-        slack=0.05,
     ),
     Point(
         "matrix of 302 MB, 64 rows of 2 KiB an instruction, 48 cores, MTE2 time",
@@ -472,7 +466,7 @@ POINTS = [
         202.7,
         None,
         lambda: columns(1024),
-        slack=0.05,
+        slack=0.03,
     ),
     Point(
         "the same, 64 rows of 128 bytes",
@@ -480,7 +474,7 @@ POINTS = [
         220.8,
         None,
         lambda: columns(64),
-        slack=0.13,
+        slack=0.03,
         slow=True,
     ),
     Point("empty kernel, 1 core", "us", 2.52, 2.44, lambda: empty(1)),
@@ -518,7 +512,6 @@ POINTS = [
         1453,
         1453,
         products_one_by_one,
-        slack=0.1,
     ),
 ]
 
