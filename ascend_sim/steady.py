@@ -81,7 +81,9 @@ class _Fit:
         self._levels, self._slopes = solution[: len(self._known)], solution[len(self._known) :]
         rest = values[:, 0] - design @ solution[:, 0]
         self._noise = float(rest.std() / np.sqrt(len(rest)))
-        self._own = _own_pace(rest, np.array([row[1] for row in rows]))
+        self._own = _own_pace(
+            rest, np.array([row[1] for row in rows]), np.array([row[0][0] for row in rows])
+        )
 
     def _values(self, stretch: Stretch, position: int) -> NDArray[Any]:
         times, counts = stretch.times, stretch.counts[position]
@@ -177,12 +179,19 @@ def _share(stretch: Stretch, window: int, first: int, end: int) -> float:
     return float(np.clip((stays**places - left) / (1 - left), 0, 1).mean())
 
 
-def _own_pace(rest: NDArray[Any], cores: NDArray[Any]) -> dict[int, float]:
-    """Return by how much cores differ from what their trips' features say, where that is no chance."""
+def _own_pace(rest: NDArray[Any], cores: NDArray[Any], windows: NDArray[Any]) -> dict[int, float]:
+    """Return by how much cores differ from what their trips' features say, where that is no chance.
+
+    A pace shows in every window: what a core loses once, at one gap, is none.
+    """
     spread = float(rest.std())
     found = {}
     for core in np.unique(cores):
-        mine = rest[cores == core]
-        if abs(mine.mean()) > CERTAIN * spread / np.sqrt(len(mine)):
-            found[int(core)] = float(mine.mean())
+        mine = cores == core
+        pace = float(rest[mine].mean())
+        parts = [rest[mine & (windows == window)] for window in np.unique(windows)]
+        if all(
+            np.sign(pace) * p.mean() > CERTAIN * spread / np.sqrt(len(p)) for p in parts if len(p)
+        ):
+            found[int(core)] = pace
     return found
