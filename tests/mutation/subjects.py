@@ -114,7 +114,7 @@ OPERATORS: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
     "ops/rope_grad_tuned": ("rope_grad", {"seq": "5,1,3", "hidden": "256", "variant": "tuned"}, {}),
     "ops/laser_band": ("laser_attention_grad", {"seq": "256", "heads": "1"}, {}),
     "ops/laser_192": ("laser_attention_grad", {"seq": "256", "heads": "1", "head-dim": "192"}, {}),
-    "ops/laser_sbh": ("laser_attention_grad", {"seq": "256", "heads": "1", "layout": "SBH"}, {}),
+    "ops/laser_sbh": ("laser_attention_grad", {"seq": "256", "heads": "2", "layout": "SBH"}, {}),
     "ops/laser_window": (
         "laser_attention_grad", {"seq": "512", "heads": "1", "pre-tokens": "256"}, {},
     ),
