@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ascend_sim.doctor.between import SET, WAIT, Between
 from ascend_sim.doctor.parts import PARTNER, SYNC, CallPart, FilePart, Remedy
-from ascend_sim.doctor.source import Edit, Key, Source, Workshop
+from ascend_sim.doctor.source import Edit, Key, Source, Workshop, key_of
 from ascend_sim.errors import Finding
 from ascend_sim.messages import APART
 from ascend_sim.trace import Log
@@ -149,10 +149,19 @@ class Remedies:
                 pipe = f"{owner if named else earlier.part.pipes}.PIPE_{earlier.pipe}"
                 text = replace(call, arguments=", ".join([*words[:2], pipe])).text(call.name)
                 self._make(0.9, Edit(earlier.file, call.key, "replace", text))
+            if call.name == SET and self._is_next(earlier.part.source, call.key, earlier.key):
+                self._make(0.95, Edit(earlier.file, call.key, "swap", other=earlier.key))
         self._made += self._between.of_race(finding, findings)
         for anchor in anchors[:2]:
             for everyone in ("", "is_aiv_only=False"):
                 self._insert(f"{anchor.part.prefix}sync_all({everyone})", anchor, 5.0)
+
+    @staticmethod
+    def _is_next(source: Source, key: Key, other: Key) -> bool:
+        """Return whether a statement stands right before another one."""
+        body = [key_of(one) for one in source.body_of(key)]
+        place = body.index(key) + 1
+        return place < len(body) and body[place] == other
 
     def _partners(self, anchor: Anchor, findings: list[Finding], weight: int) -> None:
         """Let a set or a wait that something is found about have its partner, or go."""
