@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from isa.access import Access, intersect_ranges
-from isa.types import uint8
+from isa.types import Pipe, uint8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ascend_sim.core_order import Epoch
     from ascend_sim.trace import Item
-    from isa.types import Pipe
 
 MAX_PIECE = 4096
 """Bytes of a piece at most."""
 FEW_RUNS = 8
 """Runs of bytes of an access at most, for pieces between their ends."""
+READS = len(Pipe) + 1
+"""Place in a clock of the scalar unit's reads of GM: each is complete before the unit issues anything further."""
 NEVER = 1 << 60
 """Number of an access that nobody waits for: a line that goes back when the kernel ends."""
 
@@ -56,9 +57,9 @@ class CachedLine:
 class GmUse(NamedTuple):
     """One access to GM.
 
-    `unit` is the block, or one core's part of it; `number` counts the pipe's accesses; `epoch` is what is known of
-    other cores; `knows` how many accesses of its own scalar unit are known to be complete, for an access of the
-    scalar unit itself those of all pipes; `line` the line of the data cache that it goes through.
+    `unit` is the block, or one core's part of it; `number` counts the pipe's accesses, or the scalar unit's reads;
+    `epoch` is what is known of other cores; `knows` how many accesses of its own scalar unit are known to be complete,
+    for an access of the scalar unit itself those of all pipes; `line` the line of the data cache that it goes through.
     """
 
     unit: int
@@ -70,6 +71,11 @@ class GmUse(NamedTuple):
     epoch: Epoch
     knows: Any
     line: CachedLine | None
+
+    @property
+    def clock(self) -> int:
+        """Which place of a clock says whether it is complete: its pipe's, for a read of the scalar unit `READS`."""
+        return READS if self.pipe is Pipe.S and not self.write else self.pipe
 
     @property
     def combines(self) -> str | None:
@@ -163,7 +169,7 @@ def _ordered(first: GmUse, second: GmUse) -> bool:
 
 def _knows(epoch: Epoch, use: GmUse, number: int) -> bool:
     row = epoch.row(use.unit)
-    return row is not None and row[use.pipe] >= number
+    return row is not None and row[use.clock] >= number
 
 
 def _verdict(first: GmUse, second: GmUse) -> str | None:

@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ascend_sim.core_order import NOTHING, join
-from ascend_sim.gm_order import NEVER, CachedLine, whole_line
+from ascend_sim.gm_order import NEVER, READS, CachedLine, whole_line
 from ascend_sim.trace import Item, Kind
 from ascend_sim.unit_flags import FINISH, UnitOrder
 from ascend_sim.written import Written
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _S, _M, _FIX = Pipe.S, Pipe.M, Pipe.FIX
 _L0C = int(Space.L0C)
 _INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
-_WAITS, _EPOCH = len(Pipe), len(Pipe) + 1
-"""Places in a clock behind those of the pipes: waits for other cores, and what is known of these, as an epoch."""
+_WAITS, _EPOCH = len(Pipe), READS + 1
+"""Places in a clock behind those of the pipes: waits for other cores; behind its own reads, an epoch of theirs."""
 SAME_PIPE_WINDOW = 16
 """Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
 _PRUNE_AT = 64
@@ -340,11 +340,15 @@ class Order:
             epoch = self._epochs[known[_EPOCH]]
             line = self._line
             knows = known[_S] if line is None else known
-            # The scalar unit has what it reads before it issues anything further, a set for others too.
-            place_in = known[_S] if pipe is _S and not write else number
+            if pipe is _S and not write:
+                # The scalar unit has what it reads before it issues anything further, a set for others too.
+                number = known[READS] + 1
+                lane.known = known.copy()
+                lane.known[READS] = number
             self._uses.append(
-                (self._program.unit, access, write, item, pipe, place_in, epoch, knows, line)
+                (self._program.unit, access, write, item, pipe, number, epoch, knows, line)
             )
+            number = lane.count
         low, high = access.low, access.high
         sums = pipe is _M and place == _L0C
         for other_pipe, log in logs.items():
