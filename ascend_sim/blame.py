@@ -21,7 +21,7 @@ from ascend_sim.launch import launch
 from ascend_sim.lineage import Lineage
 from ascend_sim.messages import place
 from ascend_sim.shadow import Before, Shadow
-from ascend_sim.stage import Rehearsal, rehearsals
+from ascend_sim.stage import Rehearsal, rehearsing
 from ascend_sim.watched import WatchedSession
 
 if TYPE_CHECKING:
@@ -68,11 +68,8 @@ def blame(
     def rehearse(rehearsal: Rehearsal) -> None:
         watches.append(watch(rehearsal, stages, reference, rtol))
 
-    rehearsals.append(rehearse)
-    try:
+    with rehearsing(rehearse):
         run = launch(kernel, *args, **options)
-    finally:
-        rehearsals.remove(rehearse)
     return Blame(run, watches[-1].findings)
 
 

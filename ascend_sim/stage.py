@@ -7,7 +7,8 @@ before. Nothing of it is left when it is over.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -218,6 +219,17 @@ class Rehearsal:
 
 rehearsals: list[Callable[[Rehearsal], None]] = []
 """Called after each launch, before anybody hears of its run."""
+
+
+@contextmanager
+def rehearsing(*listeners: Callable[[Rehearsal], None]) -> Iterator[None]:
+    """Let some listeners be called after each launch inside."""
+    rehearsals.extend(listeners)
+    try:
+        yield
+    finally:
+        for listener in listeners:
+            rehearsals.remove(listener)
 
 
 def kernel_frames(error: BaseException, library: tuple[Path, ...]) -> TracebackType | None:

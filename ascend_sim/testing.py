@@ -33,7 +33,7 @@ from ascend_sim.errors import Finding
 from ascend_sim.launch import defaults, on_run
 from ascend_sim.messages import short
 from ascend_sim.run import Run
-from ascend_sim.stage import rehearsals
+from ascend_sim.stage import rehearsing
 
 _REMARKS = ("INFO", "PERF")
 
@@ -123,22 +123,22 @@ def npu(request: pytest.FixtureRequest) -> Iterator[Npu]:
     rounds = request.config.getoption("--npu-adversary")
     made = Npu(chip)
     with ExitStack() as stack:
-        stack.enter_context(_in(on_run, made.runs.append))
-        stack.enter_context(_in(rehearsals, Doctor().rehearse))
+        stack.enter_context(_told(made.runs.append))
+        stack.enter_context(rehearsing(Doctor().rehearse))
         if rounds:
-            stack.enter_context(_in(rehearsals, Adversary(rounds).rehearse))
+            stack.enter_context(rehearsing(Adversary(rounds).rehearse))
         if chip is not None:
             stack.enter_context(_default_chip(chip))
         yield made
 
 
 @contextmanager
-def _in(listeners: list[Any], one: Callable[[Any], None]) -> Iterator[None]:
-    listeners.append(one)
+def _told(listener: Callable[[Run], None]) -> Iterator[None]:
+    on_run.append(listener)
     try:
         yield
     finally:
-        listeners.remove(one)
+        on_run.remove(listener)
 
 
 @contextmanager

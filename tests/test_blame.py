@@ -13,7 +13,7 @@ from ascend_sim import asc
 from ascend_sim.blame import watch
 from ascend_sim.departed import _whole
 from ascend_sim.errors import Finding
-from ascend_sim.stage import Rehearsal, rehearsals
+from ascend_sim.stage import Rehearsal, rehearsing
 from ops import Context, find_operator
 
 E, V = asc.HardEvent, asc.PipeID.PIPE_V
@@ -271,10 +271,7 @@ def test_operators_lose_nothing_and_are_seen_throughout(operator: str, options: 
             if known is not None:
                 seen[name] = float(np.isfinite(known[0]).mean())
 
-    rehearsals.append(look)
-    try:
+    with rehearsing(look):
         find_operator(operator).run(options, Context(cores=2), 0, None)
-    finally:
-        rehearsals.remove(look)
     outputs = {name: share for name, share in seen.items() if name.endswith("grad")}
     assert outputs and all(share == 1.0 for share in outputs.values()), seen

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ascend_sim.errors import ConfigError
 from ascend_sim.interval import rehearse
 from ascend_sim.npz import read_npz
 from ascend_sim.run import Run
-from ascend_sim.stage import Rehearsal, rehearsals
+from ascend_sim.stage import Rehearsal, rehearsing
 
 
 def checked(
@@ -49,7 +49,7 @@ def checked(
         listeners.append(blamer.rehearse)
     if hostile is not None:
         listeners.append(hostile.rehearse)
-    with _rehearsing(listeners):
+    with rehearsing(*listeners):
         outcome = simulate(request)
     if blamer is not None:
         blamer.check_used()
@@ -99,17 +99,7 @@ def _blamer(request: Request, file: Path | None) -> _Blamer:
 
 def both_ends(asked: bool) -> AbstractContextManager[None]:
     """Let each launch's run say its time at the ends of the figures' ranges, if that is asked for."""
-    return _rehearsing([rehearse] if asked else [])
-
-
-@contextmanager
-def _rehearsing(listeners: Sequence[Callable[[Rehearsal], None]]) -> Iterator[None]:
-    rehearsals.extend(listeners)
-    try:
-        yield
-    finally:
-        for listener in listeners:
-            rehearsals.remove(listener)
+    return rehearsing(*([rehearse] if asked else []))
 
 
 def print_coverage(run: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
@@ -12,8 +11,9 @@ import pytest
 
 from ascend_sim.doctor.search import Doctor
 from ascend_sim.doctor.source import Edit, Source
-from ascend_sim.errors import Finding, KernelError
-from ascend_sim.stage import rehearsals
+from ascend_sim.errors import Finding
+from ascend_sim.stage import rehearsing
+from tests.doctor.kit import found_by, load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "08_mix_flags.py"
 SMALL = (
@@ -36,15 +36,6 @@ def without(*calls: str) -> str:
     return text
 
 
-def load(text: str, path: Path) -> ModuleType:
-    path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def findings(module: ModuleType, places: int, doctor: Doctor | None = None) -> list[Finding]:
     """Run the example; where nothing is found its numbers are right."""
     draw = np.random.default_rng(8)
@@ -58,15 +49,7 @@ def findings(module: ModuleType, places: int, doctor: Doctor | None = None) -> l
         np.zeros((len(a), n), np.float32),
         np.zeros((blocks, places, rows, n), np.float32),
     )
-    if doctor is not None:
-        rehearsals.append(doctor.rehearse)
-    try:
-        found: list[Finding] = module.product[blocks](a, b, bias, workspace, c, places).findings
-    except KernelError as error:
-        found = error.run.findings
-    finally:
-        if doctor is not None:
-            rehearsals.remove(doctor.rehearse)
+    found = found_by(doctor, lambda: module.product[blocks](a, b, bias, workspace, c, places))
     if not found:
         np.testing.assert_array_equal(
             c, np.maximum(a.astype(np.float32) @ b.astype(np.float32) + bias, 0)
@@ -198,9 +181,8 @@ def test_a_read_that_came_too_early(tmp_path: Path) -> None:
             np.zeros(512, np.float32),
             np.zeros(512, np.float32),
         )
-        rehearsals.append(doctor.rehearse)
-        found = module.kernel[1](x, sums, z).findings
-        rehearsals.remove(doctor.rehearse)
+        with rehearsing(doctor.rehearse):
+            found = module.kernel[1](x, sums, z).findings
         results.append(z)
         assert bool(found) == (name == "wrong")
         if found:

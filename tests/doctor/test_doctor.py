@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ import ascend_sim as sim
 from ascend_sim.doctor.parts import FilePart
 from ascend_sim.doctor.search import Doctor
 from ascend_sim.doctor.source import Edit, Source, Workshop, key_of
-from ascend_sim.errors import Finding, KernelError
-from ascend_sim.stage import rehearsals
+from ascend_sim.errors import Finding
+from ascend_sim.stage import rehearsing
+from tests.doctor.kit import found_by, load
 
 FLAGS = """
 from ascend_sim import asc
@@ -89,25 +89,12 @@ class Clinic:
     def load(self, text: str) -> Callable[..., None]:
         self.count += 1
         path = self.folder / f"kernel{self.count}.py"
-        path.write_text(text, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module.kernel
+        return load(text, path).kernel
 
     def findings(self, kernel: Callable[..., None], doctor: Doctor | None = None) -> list[Finding]:
         x = np.random.default_rng(0).normal(size=1024).astype(np.float32)
         z = np.zeros_like(x)
-        if doctor is not None:
-            rehearsals.append(doctor.rehearse)
-        try:
-            found = sim.launch(kernel, x, z, chip="toy").findings
-        except KernelError as error:
-            found = error.run.findings
-        finally:
-            if doctor is not None:
-                rehearsals.remove(doctor.rehearse)
+        found = found_by(doctor, lambda: sim.launch(kernel, x, z, chip="toy"))
         if not found:
             np.testing.assert_array_equal(z, (x + np.float32(1)) * np.float32(2))
         return found
@@ -250,12 +237,9 @@ def test_what_the_doctor_leaves_behind(clinic: Clinic) -> None:
     for doctor in (None, Doctor()):
         x = np.arange(1024, dtype=np.float32)
         z = np.zeros_like(x)
-        if doctor is not None:
-            rehearsals.append(doctor.rehearse)
-        run = sim.launch(kernel, x, z, chip="toy")
+        with rehearsing(*([] if doctor is None else [doctor.rehearse])):
+            run = sim.launch(kernel, x, z, chip="toy")
         results.append((run.cycles, z.tobytes(), [finding.message for finding in run.findings]))
-        if doctor is not None:
-            rehearsals.remove(doctor.rehearse)
     assert results[0] == results[1]
 
 

@@ -19,7 +19,7 @@ import ascend_sim as sim
 from ascend_sim.errors import AscendSimError, KernelError, SimulatorBug
 from ascend_sim.hostile import Timing
 from ascend_sim.instructions.example import Example
-from ascend_sim.stage import Rehearsal, rehearsals
+from ascend_sim.stage import Rehearsal, rehearsing
 
 NUMBERS = (
     0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 64, 127, 128, 129, 255, 256, 257, 4095, 65535, 65536, 1 << 31,
@@ -159,9 +159,9 @@ def trouble(attempt: Attempt) -> str:
             same = all(np.array_equal(late.data[key], rehearsal.after[key]) for key in late.data)
             again.append(same and late.error is None)
 
-    rehearsals.append(compare)
     try:
-        run = _launch(namespace["kernel"], arrays, attempt.example)
+        with rehearsing(compare):
+            run = _launch(namespace["kernel"], arrays, attempt.example)
     except SimulatorBug as error:
         return f"a bug by its own word: {error}"
     except AscendSimError as error:
@@ -171,8 +171,6 @@ def trouble(attempt: Attempt) -> str:
         return "an error without a code" if unnamed else ""
     except Exception as error:
         return f"{type(error).__name__} from inside: {error}"
-    finally:
-        rehearsals.remove(compare)
     if run.findings:
         return (
             ""

@@ -10,7 +10,7 @@ import pytest
 from ascend_sim import asc
 from ascend_sim.doctor.search import Doctor
 from ascend_sim.errors import DeadlockError, Finding
-from ascend_sim.stage import rehearsals
+from ascend_sim.stage import rehearsing
 from tests.machine.kit import E, hand_over, local, toy_run, window
 
 MIX = {"kernel_type": "MIX_AIC_1_2"}
@@ -61,13 +61,11 @@ def set_before(a: asc.GlobalAddress, ws: asc.GlobalAddress, z: asc.GlobalAddress
 
 def found(kernel: Any, *args: Any, **options: Any) -> Finding:
     doctor = Doctor()
-    rehearsals.append(doctor.rehearse)
     try:
-        findings = toy_run(kernel, *args, **options).findings
+        with rehearsing(doctor.rehearse):
+            findings = toy_run(kernel, *args, **options).findings
     except DeadlockError as error:
         findings = [error.finding]
-    finally:
-        rehearsals.remove(doctor.rehearse)
     return next(one for one in findings if one.kind in ("RACE", "DEADLOCK"))
 
 

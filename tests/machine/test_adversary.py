@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,21 +12,12 @@ import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.adversary import Adversary
 from ascend_sim.hostile import Timing
-from ascend_sim.stage import Rehearsal, rehearsals
+from ascend_sim.stage import Rehearsal, rehearsing
 from tests.hazards.test_random_pipelines import Plan, launch
 from tests.machine.kit import E, hand_over, line_of, local, window
 
 N = 512
 TILES = 4
-
-
-@contextmanager
-def rehearsing(rehearse: Callable[[Rehearsal], None]) -> Iterator[None]:
-    rehearsals.append(rehearse)
-    try:
-        yield
-    finally:
-        rehearsals.remove(rehearse)
 
 
 def double(x: Any, z: Any, back: bool) -> None:

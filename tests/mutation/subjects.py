@@ -22,7 +22,7 @@ import numpy as np
 import ascend_sim as sim
 from ascend_sim.accuracy import families
 from ascend_sim.session import Session
-from ascend_sim.stage import Rehearsal, Trial, rehearsals
+from ascend_sim.stage import Rehearsal, Trial, rehearsing
 from tests.mutation.handed_over import programs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -46,11 +46,8 @@ class Subject:
 def listening() -> Iterator[list[Rehearsal]]:
     """Collect all launches that are performed."""
     found: list[Rehearsal] = []
-    rehearsals.append(found.append)
-    try:
+    with rehearsing(found.append):
         yield found
-    finally:
-        rehearsals.remove(found.append)
 
 
 def example(name: str) -> Any:

@@ -13,7 +13,7 @@ from ascend_sim import asc
 from ascend_sim.config import load_chip
 from ascend_sim.errors import ConfigError, UnsupportedError
 from ascend_sim.interval import ends, rehearse
-from ascend_sim.stage import rehearsals
+from ascend_sim.stage import rehearsing
 from tests.machine.kit import local, window
 
 SOURCES = (
@@ -65,11 +65,8 @@ def test_a_kernel_that_cannot_be_replayed_is_launched_again(ranged: Path) -> Non
     arrays = np.zeros(1024, np.float32), np.zeros(64, np.float32)
     with pytest.raises(UnsupportedError):
         sim.launch(by_value, *arrays, chip=ranged).interval()
-    rehearsals.append(rehearse)
-    try:
+    with rehearsing(rehearse):
         run = sim.launch(by_value, *arrays, chip=ranged)
-    finally:
-        rehearsals.remove(rehearse)
     found: dict[str, Any] = run.summary["interval"]
     assert found["how"] == "launched again"
     fast, slow = (sim.launch(by_value, *arrays, chip=end).cycles for end in ends(run.chip))
