@@ -77,12 +77,9 @@ def data_copy(
         and (count is None or repeat_params is None)
     ):
         stream = current.get(None)
-        what = count if repeat_params is None else repeat_params
         try:
-            if type(what) is int:  # as `_key` does
-                template = stream.calls.get(("data_copy", dst.key, src.key, what))
-            else:
-                template = stream.calls.get(_key(dst, src, what))
+            key = _key(dst, src, count if repeat_params is None else repeat_params)
+            template = stream.calls.get(key)
         except (AttributeError, TypeError):  # no tensors: the checks below say so
             template = None
         if template is not None:

@@ -93,7 +93,7 @@ def pipe_barrier(pipe: PipeID) -> None:
         if pipe is not PipeID.PIPE_S:
             why = "the 910B has no such pipe"
         fault("ILLEGAL_PARAM", "pipe", f"pipe_barrier({pipe.name}) is illegal: {why}")
-    stream = current.get(None) or _stream("pipe_barrier")
+    stream = _stream("pipe_barrier")
     if stream.own_sync:
         stream.pipe_barrier(_BARRIER_OF[pipe])
 

@@ -136,16 +136,8 @@ class GlobalTensor(NoValues):
         if type(index) is slice and index.stop is None and index.step is None:
             start = index.start
             if type(start) is int and start >= 0 and self.buffer is not None:
-                skipped = start * self.dtype.size  # t[i:], the usual form; as `_window` does
-                view = GlobalTensor.__new__(GlobalTensor)
-                view.buffer = self.buffer
-                view.dtype = self.dtype
-                view.offset = self.offset + skipped
-                view.length = self.length - skipped
-                view.sized = self.sized
-                view.read_cache, view.write_cache = self.read_cache, self.write_cache
-                view.key = self.key
-                return view
+                skipped = start * self.dtype.size  # t[i:], the usual form
+                return self._window(self.offset + skipped, self.length - skipped)
         self._require_buffer()
         size = self.dtype.size
         start, stop = _start_stop(index, self.length // size, self.name)
