@@ -37,6 +37,11 @@ class CallPart:
         assert isinstance(call, ast.Call)
         return [ast.unparse(one) for one in (*call.args, *(word.value for word in call.keywords))]
 
+    @property
+    def event(self) -> str:
+        """The event of a set or a wait, as it is spelled; "" for other calls."""
+        return self.arguments.rpartition(", ")[0] if self.name in PARTNER else ""
+
     def text(self, name: str) -> str:
         """Return the statement with another call's name."""
         return f"{self.of}.{name}({self.arguments})" if self.of else f"{name}({self.arguments})"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ascend_sim.doctor.ahead import Ahead
 from ascend_sim.doctor.between import SET, WAIT, Between
-from ascend_sim.doctor.parts import PARTNER, SYNC, CallPart, FilePart, Remedy
+from ascend_sim.doctor.parts import PARTNER, QUEUE_CALLS, SYNC, CallPart, FilePart, Remedy
 from ascend_sim.doctor.source import Edit, Key, Source, Workshop, key_of
 from ascend_sim.errors import Finding
 from ascend_sim.messages import APART
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_GAPS = 30
 """Places around a line that are tried for one statement."""
+NEAR = 7
+"""Lines of synchronisation from a place on up to which one is moved or dropped."""
 RACES = ("race-raw", "race-war", "race-waw")
 
 
@@ -45,6 +50,7 @@ class Remedies:
         self._workshop = workshop
         self._parts: dict[str, FilePart] = {}
         self._between = Between(log, self._part, before)
+        self._ahead = Ahead(log, self._part)
         self._made: list[tuple[float, Remedy]] = []
 
     def of(self, findings: Iterable[Finding]) -> list[Remedy]:
@@ -60,7 +66,7 @@ class Remedies:
             if finding.code.startswith("race-blocks"):
                 self._order_cores(finding, findings, anchors)
             if finding.kind == "QUEUE" or finding.code in ("alloc-spins-forever", "flag-left-set"):
-                self._queues(finding, anchors)
+                self._queues(anchors)
             for weight, anchor in enumerate(anchors):
                 self._partners(anchor, findings, weight)
                 self._changes(anchor, weight)
@@ -172,7 +178,11 @@ class Remedies:
         if call.name in PARTNER:
             partner = PARTNER[call.name]
             before = call.name == "wait_flag"  # its set stands before it, mostly
-            self._insert(call.text(partner), anchor, 0.0 + weight, before=before)
+            literal = call.arguments.rpartition(", ")[2].isdigit()
+            outside = 0.0 if literal else 1.0  # what a loop calls its flag means little outside
+            self._insert(call.text(partner), anchor, 0.0 + weight, before=before, outside=outside)
+            for cost, edits in self._ahead.of(part, call):
+                self._make(0.3 + weight + cost, *edits)
             for other in dict.fromkeys(
                 one.arguments for one in part.near(anchor.key) if one.name == partner
             ):
@@ -194,14 +204,15 @@ class Remedies:
         """Swap neighbours, move or drop synchronisation around a place."""
         part, source = anchor.part, anchor.part.source
         lines = [one.key for one in part.near(anchor.key)]
-        if anchor.key not in lines:
-            return
-        here = lines.index(anchor.key)
+        here = bisect_left(lines, anchor.key)
+        mine = self._call(source, anchor.key)
         for call in part.near(anchor.key):
             if call.name not in SYNC:
                 continue
             distance = abs(lines.index(call.key) - here)
-            if distance > MOST_GAPS // 4:
+            if mine is not None and call.name == mine.name and call.event == mine.event != "":
+                distance = min(distance, NEAR)  # it may have taken what this one waits for
+            if distance > NEAR:
                 continue
             body = source.body_of(call.key)
             place = next(n for n, one in enumerate(body) if one is source.statements[call.key])
@@ -215,52 +226,52 @@ class Remedies:
                     )
             self._make(4.0 + weight + distance / 4, Edit(anchor.file, call.key, "drop"))
 
-    def _queues(self, finding: Finding, anchors: list[Anchor]) -> None:
-        """Complete the life of a queue's tensors: alloc, enque, deque, free."""
-        anchor = anchors[0]
-        for part in [anchor.part]:
-            by_queue: dict[str, dict[str, list[CallPart]]] = {}
-            for call in part.calls:
-                if call.name in ("alloc_tensor", "enque", "deque", "free_tensor"):
-                    by_queue.setdefault(call.of, {}).setdefault(call.name, []).append(call)
-            for queue, calls in by_queue.items():
-                alloc, enque, deque, free = (
-                    calls.get(name, [])
-                    for name in ("alloc_tensor", "enque", "deque", "free_tensor")
+    def _queues(self, anchors: list[Anchor]) -> None:
+        """Complete the life of a queue's tensors (alloc, enque, deque, free), of those first that the finding names."""
+        part, source = anchors[0].part, anchors[0].part.source
+        lines = [one.part.source.words(one.key).splitlines()[0] for one in anchors]
+        by_queue: dict[str, dict[str, list[CallPart]]] = {}
+        for call in part.calls:
+            if call.name in QUEUE_CALLS:
+                by_queue.setdefault(call.of, {}).setdefault(call.name, []).append(call)
+        named = {queue for queue in by_queue
+                 if any(re.search(rf"\b{re.escape(queue)}\b", line) for line in lines)}  # fmt: skip
+        for queue, calls in by_queue.items():
+            cost = 1.5 if named and queue not in named else 0.0
+            alloc, enque, deque, free = (calls.get(name, []) for name in QUEUE_CALLS)
+            for one in alloc:
+                text = f"{queue}.enque({one.target})"
+                self._insert(text, self._at(part, one), 1.0 + cost)
+                for other in deque:
+                    self._make(0.8 + cost, Edit(source.file, other.key, "before", text))
+            for one in deque or alloc:
+                text = f"{queue}.free_tensor({one.target})"
+                self._insert(text, self._at(part, one), 1.0 + cost)
+                last = _last_use(source, one)
+                self._make(0.8 + cost, Edit(source.file, last, "after", text))
+            for one in free:
+                text = f"{one.arguments} = {queue}.deque({alloc[0].arguments if alloc else ''})"
+                self._insert(text, self._at(part, one), 1.0 + cost, before=True)
+                self._make(1.5 + cost, Edit(source.file, one.key, "drop"))
+                self._moves(part, one, anchors[0], cost)
+            for one in enque:
+                text = (
+                    f"{one.arguments} = {queue}.alloc_tensor({deque[0].arguments if deque else ''})"
                 )
-                for one in alloc:
-                    self._insert(f"{queue}.enque({one.target})", self._at(part, one), 1.0)
-                for one in deque or alloc:
-                    self._insert(f"{queue}.free_tensor({one.target})", self._at(part, one), 1.0)
-                    if finding.code == "use-after-free":
-                        continue
-                for one in free:
-                    kind = (alloc or [one])[0].arguments if alloc else ""
-                    text = f"{one.arguments} = {queue}.deque({kind})"
-                    self._insert(text, self._at(part, one), 1.0, before=True)
-                    self._make(1.5, Edit(part.source.file, one.key, "drop"))
-                    self._moves(part, one, anchor)
-                for one in enque:
-                    kind = (deque or [one])[0].arguments if deque else ""
-                    text = f"{one.arguments} = {queue}.alloc_tensor({kind})"
-                    self._insert(text, self._at(part, one), 1.0, before=True)
-                    self._moves(part, one, anchor)
-            self._depths(part)
+                self._insert(text, self._at(part, one), 1.0 + cost, before=True)
+                self._moves(part, one, anchors[0], cost)
+        self._depths(part)
 
     def _at(self, part: FilePart, call: CallPart) -> Anchor:
         return Anchor(part, call.key, "")
 
-    def _moves(self, part: FilePart, call: CallPart, anchor: Anchor) -> None:
+    def _moves(self, part: FilePart, call: CallPart, anchor: Anchor, more: float) -> None:
         """Move a call behind each of the later ones of its function."""
         for other in part.near(call.key):
             if other.key > call.key:
-                cost = 1.0 if other.key == anchor.key else 2.0
-                self._make(
-                    cost,
-                    Edit(
-                        part.source.file, call.key, "move", part.source.words(call.key), other.key
-                    ),
-                )
+                cost = more + (1.0 if other.key == anchor.key else 2.0)
+                words = part.source.words(call.key)
+                self._make(cost, Edit(part.source.file, call.key, "move", words, other.key))
 
     def _depths(self, part: FilePart) -> None:
         """Give a queue one more place: its depth, or its buffers."""
@@ -287,15 +298,23 @@ class Remedies:
                     self._make(3.0, Edit(part.source.file, key, "replace", text))
 
     def _insert(
-        self, text: str, anchor: Anchor, cost: float, *, before: bool | None = None
+        self,
+        text: str,
+        anchor: Anchor,
+        cost: float,
+        *,
+        before: bool | None = None,
+        outside: float = 0.0,
     ) -> None:
-        """Try a statement at the places around another, the near ones first."""
+        """Try a statement at the places around another, the near ones first; `outside` of its loop costs more."""
+        source = anchor.part.source
+        inside = source.loops_around(anchor.key)[:1]
         for distance, gap in anchor.part.gaps(anchor.key, most=MOST_GAPS):
             wrong_side = before is not None and before != (distance < 0)
-            self._make(
-                cost + (abs(distance) - 1) / 8 + (1.0 if wrong_side else 0.0),
-                replace(gap, text=text),
-            )
+            price = cost + (abs(distance) - 1) / 8 + (1.0 if wrong_side else 0.0)
+            if outside and inside and inside[0] not in source.loops_around(gap.at):
+                price += outside
+            self._make(price, replace(gap, text=text))
 
     def _call(self, source: Source, key: Key) -> CallPart | None:
         part = self._part(source.file)
@@ -306,3 +325,17 @@ class Remedies:
 def call_or_none(statement: ast.Assign | ast.Expr) -> ast.Call | None:
     """Return the call that a statement is."""
     return statement.value if isinstance(statement.value, ast.Call) else None
+
+
+def _last_use(source: Source, call: CallPart) -> Key:
+    """Return the last statement beside a call that has to do with its tensor, before the name is given anew."""
+    last = call.key
+    body = source.body_of(call.key)
+    for statement in body[body.index(source.statements[call.key]) + 1 :]:
+        names = [node for node in ast.walk(statement)
+                 if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) == call.target]  # fmt: skip
+        if any(isinstance(node.ctx, ast.Store) for node in names):
+            break
+        if names:
+            last = key_of(statement)
+    return last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -143,12 +144,17 @@ def _keys(findings: list[Finding]) -> Keys:
     return frozenset((one.kind, one.code, one.file, one.line) for one in findings)
 
 
+_INDENT = re.compile(r"\n +")
+
+
 def describe(edit: Edit, workshop: Workshop) -> str:
     """Return an edit in words: "add `asc.wait_flag(…)` before line 47 of add.py"."""
     source = workshop.source(edit.file)
     assert source is not None
     where = f"line {edit.line} of {short(edit.file)}"
-    new = " and ".join(f"`{line}`" for line in edit.text.splitlines())
+    if edit.how == "after" and hasattr(source.statements[edit.at], "body"):
+        where = f"the end of what begins on {where}"
+    new = " and ".join(f"`{line}`" for line in _INDENT.sub(" ", edit.text).splitlines())
     old = source.words(edit.at).splitlines()[0]
     if edit.how in ("before", "after"):
         return f"add {new} {edit.how} {where} (`{old}`)"

@@ -82,6 +82,15 @@ class Source:
             owner = self.owner_of(key_of(owner)) if isinstance(owner, ast.stmt) else self.tree
         return owner if isinstance(owner, ast.FunctionDef) else None
 
+    def loops_around(self, key: Key) -> list[Key]:
+        """Return the loops of its function around a statement, the innermost first."""
+        found = []
+        owner = self.owner_of(key)
+        while isinstance(owner, ast.stmt) and not isinstance(owner, ast.FunctionDef):
+            found += [key_of(owner)] if isinstance(owner, (ast.For, ast.While)) else []
+            owner = self.owner_of(key_of(owner))
+        return found
+
     def at_line(self, line: int) -> Key | None:
         """Return the innermost statement on a line (a call may go over several)."""
         found: list[ast.stmt] = [

@@ -145,6 +145,77 @@ def test_a_call_of_a_queue_that_is_left_out(clinic: Clinic, line: int) -> None:
     assert "add `" in clinic.cured("\n".join(lines))
 
 
+AHEAD = """
+from ascend_sim import asc
+
+E = asc.HardEvent
+
+
+def kernel(x, z):
+    x_gm, z_gm = asc.GlobalTensor(), asc.GlobalTensor()
+    x_gm.set_global_buffer(x)
+    z_gm.set_global_buffer(z)
+    both = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 512)
+    asc.set_flag(E.MTE3_MTE2, 0)
+    asc.set_flag(E.MTE3_MTE2, 1)
+    for i in range(4):
+        half = i % 2
+        a = both[half * 256 :]
+        asc.wait_flag(E.MTE3_MTE2, half)
+        asc.data_copy(a, x_gm[i * 256 :], 256)
+        asc.set_flag(E.MTE2_V, half)
+        asc.wait_flag(E.MTE2_V, half)
+        asc.adds(a, a, 1.0, 256)
+        asc.pipe_barrier(asc.PipeID.PIPE_V)
+        asc.muls(a, a, 2.0, 256)
+        asc.set_flag(E.V_MTE3, half)
+        asc.wait_flag(E.V_MTE3, half)
+        asc.data_copy(z_gm[i * 256 :], a, 256)
+        asc.set_flag(E.MTE3_MTE2, half)
+    asc.wait_flag(E.MTE3_MTE2, 0)
+    asc.wait_flag(E.MTE3_MTE2, 1)
+"""
+
+
+@pytest.mark.parametrize("line", [11, 12, 27, 28])
+def test_flags_raised_before_a_loop_and_taken_behind_it(clinic: Clinic, line: int) -> None:
+    """The loop's own calls say `half`, which has no value before it: the flag has its number."""
+    lines = AHEAD.splitlines()
+    lost = lines[line].strip()
+    lines[line] = "    pass"
+    place = "before line 14" if "set" in lost else "after the end of what begins on line 14"
+    assert clinic.cured("\n".join(lines)).startswith(f"add `{lost}` {place} of ")
+
+
+def test_a_wait_before_the_loop_that_it_belongs_behind(clinic: Clinic) -> None:
+    wait, loop = "    asc.wait_flag(E.MTE3_MTE2, 1)\n", "    for i in range(4):\n"
+    wrong = AHEAD.removesuffix(wait).replace(loop, wait + loop)
+    assert clinic.cured(wrong) == ("swap lines 14 and 15 of kernel1.py: `for i in range(4):` first")
+
+
+def test_the_queue_that_a_finding_names_comes_first(clinic: Clinic) -> None:
+    """With other queues beside it: its tensor is freed behind its last use, enqued before it is fetched."""
+    lines = QUEUES.splitlines()
+    free = next(n for n, line in enumerate(lines) if "target.free" in line)
+    enque = next(n for n, line in enumerate(lines) if "target.enque" in line)
+    doctor = Doctor()
+    for line, edit in (
+        (free, f"add `target.free_tensor(b)` after line {free} "),
+        (enque, f"add `target.enque(b)` before line {enque + 1} "),
+    ):
+        wrong = "\n".join([*lines[:line], *lines[line + 1 :]])
+        assert clinic.findings(clinic.load(wrong), doctor)[0].edit.startswith(edit)
+    assert doctor.trials < 12
+
+
+def test_a_call_moved_past_a_line_that_is_no_single_call(clinic: Clinic) -> None:
+    fetched = "a = source.deque(asc.float32)"
+    text = QUEUES.replace(fetched, "a, n = source.deque(asc.float32), i")
+    text = text.replace(f"        source.enque(a)\n        {fetched}", "")
+    enque, fetch = "        source.enque(a)\n", "        a, n = source.deque(asc.float32), i\n"
+    assert clinic.cured(text.replace(enque + fetch, fetch + enque)).startswith("swap lines ")
+
+
 def test_two_lines_the_wrong_way_round(clinic: Clinic) -> None:
     copy = "        asc.data_copy(a, x_gm[i * 256 :], 256)\n"
     raised = "        asc.set_flag(E.MTE2_V, 0)\n"
