@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ascend_sim.cross_core import USER_IDS
+from ascend_sim.doctor.loops import counter_of, first_trips
 from ascend_sim.doctor.parts import CallPart, FilePart, Remedy
 from ascend_sim.doctor.source import Edit, Key, key_of
 from ascend_sim.errors import Finding
@@ -183,7 +184,9 @@ class Between:
         mine = self._kinds(line)
         for spot, cost in self._spots(set(CoreKind) - mine or set(CoreKind), findings):
             text = self._set(spot.part, self._flag(spot.part, part, wait), TOGETHER, spot.pipe)
-            yield from self._near(spot, text, "after", cost + (spot.pipe == "MTE2") / 4)
+            cost += (spot.pipe == "MTE2") / 4
+            yield from self._near(spot, text, "after", cost)
+            yield from self._but_for_some(spot, text, None, cost)
         pipes = {pipe for uses in self._uses.values() for kind, pipe in uses if kind in mine}
         for pipe in sorted(pipes):
             for mode in (ALL, PAIR):
@@ -201,6 +204,7 @@ class Between:
             for spot, cost in self._spots(set(CoreKind) - mine or mine, findings):
                 text = self._wait(spot.part, self._flag(spot.part, part, call))
                 yield from self._near(spot, text, "before", cost)
+                yield from self._but_for_some(spot, text, self._left(line), cost)
         else:
             text = self._wait(part, call.words[0])
             yield 1.0, (Edit(part.source.file, call.key, "after", text),)
@@ -227,6 +231,42 @@ class Between:
                 wrong_side = (distance < 0) != (how == "before")
                 price = cost + (far + abs(distance)) / 8 + (0.5 if wrong_side else 0.0)
                 yield price, (replace(gap, text=text),)
+
+    def _but_for_some(
+        self, spot: Spot, text: str, left: dict[int, int] | None, cost: float
+    ) -> Iterator[Made]:
+        """Let the trips of the loops around a transfer wait but for the first ones, or set but for the last ones."""
+        for far, place in enumerate(self._around(spot.part.source.file, spot.key[0])):
+            source = place.part.source
+            loop = source.owner_of(place.key)
+            counted = counter_of(loop)
+            if counted is None or not isinstance(loop, ast.For):
+                continue
+            counter, trips = counted
+            if left is None:
+                guards, how = [f"if {counter} + {number} < {trips}:" for number in (1, 2)], "after"
+            else:
+                first = first_trips(self._log, source, key_of(loop), left)
+                guards, how = [f"if {counter} >= {number}:" for number in first], "before"
+            for near, guard in enumerate(guards):
+                yield cost + far / 8 + near / 16 + 0.5, (place.edit(how, f"{guard}\n    {text}"),)
+
+    def _left(self, line: Line) -> dict[int, int]:
+        """Return by core how many of the flags that a line sets nobody has taken there, if each set counts there."""
+        flags = [one for place, _, one in self._flags if place == line]
+        sets = [one.core for one in flags]
+        most = max(map(sets.count, set(sets)), default=0)
+        numbers = {one.event_id for one in flags}
+        waits = [
+            one.core
+            for _, _, one in self._flags
+            if one.kind is Kind.WAIT_FLAG and one.event_id in numbers
+        ]
+        return {
+            number: most - waits.count(number)
+            for number, core in enumerate(self._log.cores)
+            if core.kind not in self._kinds(line)
+        }
 
     # ---- the program ------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ class Remedies:
             if call.name not in SYNC:
                 continue
             distance = abs(lines.index(call.key) - here)
-            if mine is not None and call.name == mine.name and call.event == mine.event != "":
+            if mine is not None and call.event == mine.event != "":
                 distance = min(distance, NEAR)  # it may have taken what this one waits for
             if distance > NEAR:
                 continue

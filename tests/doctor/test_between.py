@@ -119,6 +119,23 @@ def test_one_of_a_pair(call: str, tmp_path: Path) -> None:
     assert abs(edit.line - missing) <= 4
 
 
+@pytest.mark.parametrize(
+    ("guard", "call", "edit"),
+    [
+        ("i >= places", WAIT_FREE, "before asc.fixpipe"),
+        ("i + places < TILES", SET_FREE, "after asc.data_copy"),
+    ],
+)
+def test_one_that_some_trips_go_without(guard: str, call: str, edit: str, tmp_path: Path) -> None:
+    """With the condition gone, too, a new one says which trips have nobody to wait for, or nobody that waits."""
+    text = without().replace(f"        if {guard}:\n            {call}\n", "")
+    source, (made,) = cured(text, 2, tmp_path)
+    right = f"if {guard.replace('places', '2')}:\n    {call}"
+    assert made.text in (right, right.replace("MTE2", "MTE3"))
+    assert place(source, made)[1] == "range(TILES)"
+    assert f"{made.how} {source.words(made.at)}".startswith(edit)
+
+
 MEETING = """
 import numpy as np
 from ascend_sim import asc

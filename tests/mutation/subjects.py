@@ -80,7 +80,13 @@ def examples() -> Iterator[Subject]:
         for buffers in (1, 2):
             matmul[2](a, b, np.zeros((64, 128), np.float32), 128, 256, 64, 64, buffers)
         module = example("06_matmul_object.py")
-    names = ("01_queues_1", "01_queues_2", "02_flags", "05_matmul_1", "05_matmul_2")
+        mix = example("08_mix_flags.py")
+        with _with(mix, {"BLOCKS": 1, "TILES": 3, "ROWS": 32, "N": 64, "K": 32}):
+            a, b = (generator.integers(-4, 5, n).astype(np.float16) for n in ((96, 32), (32, 64)))
+            bias = generator.integers(-9, 10, 64).astype(np.float32)
+            tiles, c = np.zeros((1, 2, 32, 64), np.float32), np.zeros((96, 64), np.float32)
+            mix.product[1](a, b, bias, tiles, c, 2)
+    names = ("01_queues_1", "01_queues_2", "02_flags", "05_matmul_1", "05_matmul_2", "08_mix_flags")
     for name, rehearsal in zip(names, found, strict=True):
         yield Subject(f"examples/{name}", rehearsal)
     with listening() as found, _with(module, {"BLOCKS": 1, "M": 256, "N": 128, "K": 64}):
