@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 
 def place(site: Site) -> str:
-    """Return "kernel.py:41 in compute", with the path as short as it stays readable."""
+    """Return "kernel.py:41 in load (from line 12)", with paths as short as they stay readable."""
     if not site.frames:
         return "the kernel"
-    file, line, function = site.frames[0]
-    return f"{short(file)}:{line} in {function}"
+    (file, line, function), *callers = site.frames
+    text = f"{short(file)}:{line} in {function}"
+    if not callers:
+        return text
+    caller, number, _ = callers[0]
+    return f"{text} (from {'line ' if caller == file else f'{short(caller)}:'}{number})"
 
 
 def short(file: str) -> str:
@@ -75,7 +79,7 @@ def race(
         f"{later.name} {verb} {where(second, names)} while {earlier.name} {still} [{what}]",
         f"  {later.name:<12} {place(sites[later.site])}  {core.name}.{later.pipe.name}",
         f"  {earlier.name:<12} {place(sites[earlier.site])}  {core.name}.{earlier.pipe.name}  {where(first, names)}",
-        f"  {_cure(earlier.pipe, later.pipe, sites[earlier.site].line, sites[later.site].line)}",
+        f"  {_cure(earlier.pipe, later.pipe, *_lines(sites[earlier.site], sites[later.site]))}",
     ]
     if earlier.pipe is Pipe.S and first.space is Space.GM and earlier.name == "set_value":
         lines.append(
@@ -152,6 +156,16 @@ def _set_of(wait: Item, core: CoreLog, low: int) -> Item | None:
 
 def _index(item: Item) -> int:
     return item.index
+
+
+def _lines(first: Site, second: Site) -> tuple[int, int]:
+    """Return the lines of two call sites in the function in which their ways part: a helper may be called from both."""
+    for one, other in zip(reversed(first.frames), reversed(second.frames), strict=False):
+        if one[::2] != other[::2]:  # file and function
+            break
+        if one != other:
+            return one[1], other[1]
+    return first.line, second.line
 
 
 def _cure(earlier: Pipe, later: Pipe, first_line: int, second_line: int) -> str:

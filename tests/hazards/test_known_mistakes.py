@@ -155,6 +155,24 @@ def test_a_set_that_comes_too_early() -> None:
     )
 
 
+def test_both_callers_of_a_helper_are_named() -> None:
+    """The helper's line alone would say nothing: what orders the two calls stands between those who call it."""
+
+    def move(target: Any, source: Any) -> None:
+        asc.data_copy(target, source, 64)  # move
+
+    def kernel(z: Any) -> None:
+        move(local(A, 64), window(z))  # first
+        move(window(z), local(A, 64))  # second
+
+    (finding,) = (one for one in found(kernel, ramp()) if one.code == "race-raw")
+    first, second = line_of(kernel, "# first"), line_of(kernel, "# second")
+    for line in (first, second):
+        assert f":{line_of(move, '# move')} in move (from line {line})  core0" in finding.message
+    assert f"set_flag(MTE2_MTE3, id) after line {first}, " in finding.message
+    assert f"wait_flag(MTE2_MTE3, id) before line {second};" in finding.message
+
+
 @pytest.mark.parametrize("trips", [6, 7])
 def test_ping_pong_with_both_slots_primed(trips: int) -> None:
     """The last two trips set once too often and nothing holds the loads back: the same verdict for odd and even."""

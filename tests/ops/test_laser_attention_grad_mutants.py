@@ -80,7 +80,7 @@ def sites_of(found: Subject, *names: str) -> list[Site]:
 
 
 WAITS = re.compile(
-    r"  core\d+\.ai[cv]\d?\.\w+ +(\w+ )?waits at .+\.py:\d+ in \w+ for "
+    r"  core\d+\.ai[cv]\d?\.\w+ +(\w+ )?waits at .+\.py:\d+ in \w+( \(from \S* ?\d+\))? for "
     r"(\w+ id \d|cross-core flag \d+|sync_all|L0C\[\d+:\d+\] to become)"
 )
 
