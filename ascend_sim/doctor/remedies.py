@@ -247,8 +247,12 @@ class Remedies:
             for one in deque or alloc:
                 text = f"{queue}.free_tensor({one.target})"
                 self._insert(text, self._at(part, one), 1.0 + cost)
-                last = _last_use(source, one)
+                gone = [other for other in free if other.arguments == one.target]
+                last = _last_use(source, one, {other.key for other in gone})
                 self._make(0.8 + cost, Edit(source.file, last, "after", text))
+                for other in gone:
+                    words = source.words(other.key)
+                    self._make(0.8 + cost, Edit(source.file, other.key, "move", words, last))
             for one in free:
                 text = f"{one.arguments} = {queue}.deque({alloc[0].arguments if alloc else ''})"
                 self._insert(text, self._at(part, one), 1.0 + cost, before=True)
@@ -327,8 +331,8 @@ def call_or_none(statement: ast.Assign | ast.Expr) -> ast.Call | None:
     return statement.value if isinstance(statement.value, ast.Call) else None
 
 
-def _last_use(source: Source, call: CallPart) -> Key:
-    """Return the last statement beside a call that has to do with its tensor, before the name is given anew."""
+def _last_use(source: Source, call: CallPart, passed: set[Key]) -> Key:
+    """Return the last statement beside a call that uses its tensor before the name is given anew, some passed over."""
     last = call.key
     body = source.body_of(call.key)
     for statement in body[body.index(source.statements[call.key]) + 1 :]:
@@ -336,6 +340,6 @@ def _last_use(source: Source, call: CallPart) -> Key:
                  if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) == call.target]  # fmt: skip
         if any(isinstance(node.ctx, ast.Store) for node in names):
             break
-        if names:
+        if names and key_of(statement) not in passed:
             last = key_of(statement)
     return last

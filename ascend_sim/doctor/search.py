@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ascend_sim.doctor.parts import Remedy
 from ascend_sim.doctor.remedies import Remedies
-from ascend_sim.doctor.source import Edit, Workshop
+from ascend_sim.doctor.source import Edit, Key, Source, Workshop
 from ascend_sim.errors import Finding, KernelError, UnsupportedError
 from ascend_sim.messages import short
 
@@ -152,8 +152,8 @@ def describe(edit: Edit, workshop: Workshop) -> str:
     source = workshop.source(edit.file)
     assert source is not None
     where = f"line {edit.line} of {short(edit.file)}"
-    if edit.how == "after" and hasattr(source.statements[edit.at], "body"):
-        where = f"the end of what begins on {where}"
+    if edit.how == "after":
+        where = _end(source, edit.at) + where
     new = " and ".join(f"`{line}`" for line in _INDENT.sub(" ", edit.text).splitlines())
     old = source.words(edit.at).splitlines()[0]
     if edit.how in ("before", "after"):
@@ -168,4 +168,11 @@ def describe(edit: Edit, workshop: Workshop) -> str:
         return f"swap the two statements of {where}: `{first}` first"
     if edit.how == "swap":
         return f"swap lines {edit.line} and {edit.other[0]} of {short(edit.file)}: `{other}` first"
-    return f"move {where} (`{old}`) behind line {edit.other[0]} (`{other}`)"
+    return (
+        f"move {where} (`{old}`) behind {_end(source, edit.other)}line {edit.other[0]} (`{other}`)"
+    )
+
+
+def _end(source: Source, key: Key) -> str:
+    """Return what is said before the line of a statement that others belong to, when its end is meant."""
+    return "the end of what begins on " if hasattr(source.statements[key], "body") else ""

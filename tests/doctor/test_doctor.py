@@ -208,6 +208,33 @@ def test_the_queue_that_a_finding_names_comes_first(clinic: Clinic) -> None:
     assert doctor.trials < 12
 
 
+ONCE = (
+    QUEUES.partition("    for i")[0]
+    + """    a = source.alloc_tensor(asc.float32)
+    asc.data_copy(a, x_gm, 256)
+    source.enque(a)
+    a = source.deque(asc.float32)
+    source.free_tensor(a)
+    for i in range(4):
+        b = target.alloc_tensor(asc.float32)
+        asc.adds(b, a, 1.0, 256)
+        target.enque(b)
+        b = target.deque(asc.float32)
+        asc.data_copy(z_gm[i * 256 :], b, 256)
+        target.free_tensor(b)
+"""
+)
+
+
+def test_a_tensor_freed_before_the_loop_that_uses_it(clinic: Clinic) -> None:
+    doctor = Doctor()
+    assert clinic.findings(clinic.load(ONCE), doctor)[0].edit == (
+        "move line 17 of kernel1.py (`source.free_tensor(a)`) behind the end of what begins on line 18 "
+        "(`for i in range(4):`)"
+    )
+    assert doctor.trials < 20
+
+
 def test_a_call_moved_past_a_line_that_is_no_single_call(clinic: Clinic) -> None:
     fetched = "a = source.deque(asc.float32)"
     text = QUEUES.replace(fetched, "a, n = source.deque(asc.float32), i")
