@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 from ascend_sim.doctor.parts import PARTNER, CallPart, FilePart, Remedy
 from ascend_sim.doctor.source import Edit, Key, Source, key_of
-from ascend_sim.trace import Item, Kind, Log
-
-if TYPE_CHECKING:
-    from isa.types import HardEvent
+from ascend_sim.trace import Kind, Log
+from isa.types import HardEvent
 
 Made = tuple[float, Remedy]
 Way = tuple[tuple[str, int, str], ...]
 """The frames of a call, the innermost first: file, line, function."""
+
+Flag = tuple[HardEvent, int, Way]
+"""An event, its number, and the way to the call."""
 
 
 class Ahead:
@@ -27,7 +28,7 @@ class Ahead:
 
     def of(self, part: FilePart, call: CallPart) -> Iterator[Made]:
         """Let the loops around a set or a wait, and around the calls that lead there, have a partner beside them."""
-        alone = self._alone((part.source.file, call.key[0]), call.name)
+        alone = self._alone.get((part.source.file, call.key[0], call.name), [])
         flags = sorted({(event.name, number) for event, number, _ in alone})
         how = "before" if call.name == "wait_flag" else "after"
         for place, key in self._places(alone):
@@ -51,29 +52,37 @@ class Ahead:
         if len(texts) > 1:
             yield 1 / 16, "\n".join(texts)
 
-    def _alone(self, line: tuple[str, int], name: str) -> list[tuple[HardEvent, int, Way]]:
-        """Return what a line's waits wait for in vain, or its sets leave set: event, number, the way there."""
-        items = [item for core in self._log.cores for item in core.items]
-        taken = {id(item.partner) for item in items if item.kind is Kind.WAIT_FLAG}
-        found: dict[tuple[HardEvent, int, Way], None] = {}
-        for item in items:
-            if item.name == name and item.event is not None and _is_alone(item, taken):
-                frames = self._log.sites[item.site].frames
-                if frames[:1] and frames[0][:2] == line:
-                    found[item.event, item.event_id, frames] = None
-        return list(found)
+    @cached_property
+    def _alone(self) -> dict[tuple[str, int, str], list[Flag]]:
+        """What waits wait for in vain and sets leave set, by file, line and name of the call."""
+        flags = [
+            item
+            for core in self._log.cores
+            for item in core.items
+            if item.kind in (Kind.SET_FLAG, Kind.WAIT_FLAG) and item.event is not None
+        ]
+        taken = {(item.partner.core, item.partner.index) for item in flags if item.partner}
+        found: dict[tuple[str, int, str], dict[Flag, None]] = {}
+        for item in flags:
+            frames = self._log.sites[item.site].frames
+            alone = (
+                item.partner is None
+                if item.kind is Kind.WAIT_FLAG
+                else (item.core, item.index) not in taken
+            )
+            if alone and frames:
+                assert item.event is not None
+                here = found.setdefault((*frames[0][:2], item.name), {})
+                here[item.event, item.event_id, frames] = None
+        return {place: list(flags) for place, flags in found.items()}
 
-    def _places(self, alone: list[tuple[HardEvent, int, Way]]) -> Iterator[tuple[FilePart, Key]]:
+    def _places(self, alone: list[Flag]) -> Iterator[tuple[FilePart, Key]]:
         """Yield the statements on the way to a line, from the inside out, each once."""
         for file, line in dict.fromkeys(frame[:2] for _, _, way in alone for frame in way):
             part = self._part_of(file)
             key = part.source.at_line(line) if part is not None else None
             if part is not None and key is not None and part.source.function_of(key) is not None:
                 yield part, key
-
-
-def _is_alone(item: Item, taken: set[int]) -> bool:
-    return item.partner is None if item.kind is Kind.WAIT_FLAG else id(item) not in taken
 
 
 def _whole(source: Source, key: Key) -> ast.stmt:

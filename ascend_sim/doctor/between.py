@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ascend_sim.cross_core import USER_IDS
-from ascend_sim.doctor.loops import counter_of, first_trips
+from ascend_sim.doctor.loops import Visits, counter_of
 from ascend_sim.doctor.parts import CallPart, FilePart, Remedy
 from ascend_sim.doctor.source import Edit, Key, key_of
 from ascend_sim.errors import Finding
@@ -80,6 +80,7 @@ class Between:
         self._log = log
         self._part_of = part_of
         self._before = before or {}
+        self._visits = Visits(log)
         self._is_mix = len({core.kind for core in log.cores}) == len(CoreKind)
 
     def of_race(self, finding: Finding, others: Iterable[Finding]) -> Iterator[Made]:
@@ -246,7 +247,7 @@ class Between:
             if left is None:
                 guards, how = [f"if {counter} + {number} < {trips}:" for number in (1, 2)], "after"
             else:
-                first = first_trips(self._log, source, key_of(loop), left)
+                first = self._visits.first_trips(source, loop, left)
                 guards, how = [f"if {counter} >= {number}:" for number in first], "before"
             for near, guard in enumerate(guards):
                 yield cost + far / 8 + near / 16 + 0.5, (place.edit(how, f"{guard}\n    {text}"),)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from functools import cached_property
 
-from ascend_sim.doctor.source import Key, Source
+from ascend_sim.doctor.source import Source
 from ascend_sim.trace import Log
 
 MOST_GUESSES = 3
@@ -24,18 +26,33 @@ def counter_of(loop: ast.AST) -> tuple[str, str] | None:
     return (target.id, argument) if isinstance(target, ast.Name) else None
 
 
-def first_trips(log: Log, source: Source, loop: Key, left: dict[int, int]) -> list[int]:
-    """Return the trips of a loop that could be the first to wait, if each from there on is to take one of what is left.
+class Visits:
+    """How often each core of a run has come to each line, calls that lead there included."""
 
-    How many trips there are nobody has counted: it is how often one of the loop's lines came.
-    """
-    lines = {one.lineno for one in source.statements[loop].body}  # type: ignore[attr-defined]
-    found: set[int] = set()
-    for number, core in enumerate(log.cores):
-        trips: dict[int, int] = {}
-        for item in core.items if left.get(number, 0) > 0 else ():
-            for file, line, _ in log.sites[item.site].frames:
-                if line in lines and file == source.file:
-                    trips[line] = trips.get(line, 0) + 1
-        found |= {count - left[number] for count in trips.values()}
-    return sorted(number for number in found if number > 0)[:MOST_GUESSES]
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    @cached_property
+    def _lines(self) -> list[Counter[tuple[str, int]]]:
+        found = []
+        for core in self._log.cores:
+            lines: Counter[tuple[str, int]] = Counter()
+            for site, count in Counter(item.site for item in core.items).items():
+                for line in {frame[:2] for frame in self._log.sites[site].frames}:
+                    lines[line] += count
+            found.append(lines)
+        return found
+
+    def first_trips(self, source: Source, loop: ast.For, left: dict[int, int]) -> list[int]:
+        """Return the trips of a loop that may be the first to wait, if each from there on takes one of what is left.
+
+        `left` is that by core. How many trips there are nobody has counted: as many as visits to one of its lines.
+        """
+        lines = {(source.file, one.lineno) for one in loop.body}
+        found = {
+            self._lines[core][line] - count
+            for core, count in left.items()
+            for line in lines
+            if count > 0
+        }
+        return sorted(number for number in found if number > 0)[:MOST_GUESSES]
