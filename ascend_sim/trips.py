@@ -120,7 +120,7 @@ class Sampler:
         self._cores: dict[tuple[str, int, CoreKind], list[Stretch]] = {}  # a loop on each core
         self._last: dict[int, Item] = {}  # what each core issued last before its log was emptied
         self._begun: Counter[tuple[int, int]] = Counter()  # loops, by core and phase
-        self._settling: dict[tuple[int, int, int], float] = {}  # by phase, loop and gap
+        self._settling: dict[tuple[int, int], float] = {}  # by phase and loop
 
     def trips(self, program: Program, count: int, features: Features | None) -> Iterable[int]:
         """Return the trips that a core makes of a loop. Loops inside one that leaves some out make all of theirs."""
@@ -151,10 +151,8 @@ class Sampler:
                 if trip != before + 1:
                     left_out = range(before + 1, trip)
                     self._l2.leave_out(loop, position, left_out, stretch.settled)
-                    if core.kind is self._leading:
-                        program.stand_still(
-                            partial(self._lead, stretch, self._two(stretch), len(left_out))
-                        )
+                    if core.kind is self._leading and not stretch.gaps:
+                        program.stand_still(partial(self._lead, stretch, position, len(left_out)))
                 self._l2.trip(loop, position, trip)
                 stretch.trips.append(trip)
                 stretch.marks.append(self._last.get(core.index))
@@ -180,19 +178,15 @@ class Sampler:
         stretch.scale = self._scales[count]
         yield from chosen(count, stretch.scale)[1:]
 
-    def _two(self, stretch: Stretch) -> tuple[int, int, int]:
-        """Return the gap that begins now, and the two positions before it by which cores are compared."""
-        gaps, late = stretch.gaps, len(stretch.trips) - 2
-        early = stretch.settled if gaps else late // 2
-        return len(gaps), early, late
-
-    def _lead(self, stretch: Stretch, two: tuple[int, int, int], trips: int, _: Core) -> int:
-        """Return by how many cycles a core falls back behind the last one in the trips of a gap, if cores draw level.
+    def _lead(self, stretch: Stretch, position: int, trips: int, _: Core) -> int:
+        """Return by how many cycles a core falls back behind the last one in the first gap, if cores draw level.
 
         Cores start one after the other and share the memory system. Those behind often find it free and catch up, and
-        then all want the same at the same time and are slower. Each trip leaves the same part of their distances.
+        then all want the same at the same time and are slower. Each trip leaves the same part of their distances, until
+        these are what chance makes them: so they are behind the first gap, and later gaps change them no more.
         """
-        gap, early, late = two
+        late = position - 2  # the last trip that all cores have begun
+        early = late // 2
         cores = self._cores[stretch.site, stretch.ordinal, stretch.kind]
         if early >= late or any(len(one.marks) <= late or one.marks[late] is None for one in cores):
             return 0
@@ -200,17 +194,16 @@ class Sampler:
         if min(now) < 0 or pstdev(now) >= DRAWING_LEVEL * pstdev(before):
             return 0
         stays: float = (pstdev(now) / pstdev(before)) ** (1 / (late - early))
-        self._settling[stretch.phase, stretch.ordinal, gap] = stays
-        return round((max(now) - stretch.times[late]) * (1 - stays**trips))
+        self._settling[stretch.phase, stretch.ordinal] = stays
+        distance = (max(now) - stretch.times[late]) * stays ** (position - late)
+        return round(distance * (1 - stays**trips))
 
     def settle(self) -> None:
         """Let all loops know what those that lead saw at their gaps, and when L2 was full."""
         for stretch in self.stretches:
             stretch.full_from = self._l2.full_from(stretch.loop)
-            key = stretch.phase, stretch.ordinal
-            stretch.settling = [
-                self._settling.get((*key, gap), 1.0) for gap in range(len(stretch.gaps))
-            ]
+            first = self._settling.get((stretch.phase, stretch.ordinal), 1.0)
+            stretch.settling = [first, *(1.0 for _ in stretch.gaps[1:])]
 
     def _take(self, program: Program) -> Counts:
         """Count what a core has issued since the last time, and forget all but its last item: logs are large."""
