@@ -190,11 +190,16 @@ class Gm(_Section):
     crowd: Cycles
 
     @model_validator(mode="after")
-    def _whole_parts(self) -> Self:
+    def _consistent(self) -> Self:
         if self.granule_aic % self.sector or self.line % self.granule_aic:
             raise ValueError(
                 f"granule_aic ({self.granule_aic}) is no multiple of a sector ({self.sector}) that divides a line "
                 f"({self.line})"
+            )
+        if self.latency_hbm < self.latency_l2_read:
+            raise ValueError(
+                f"latency_hbm ({self.latency_hbm:g}) is below latency_l2_read ({self.latency_l2_read:g}): what L2 does "
+                f"not have goes through it all the same"
             )
         return self
 

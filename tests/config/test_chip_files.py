@@ -145,6 +145,11 @@ def test_an_edited_file_is_read_again(write: Write) -> None:
             "mine.yaml:2: memories.UB: reserved (196608) leaves nothing of bytes (196608)",
         ),
         (
+            "extends: toy\ngm: {latency_l2_read: 401}\n",
+            "mine.yaml:2: gm: latency_hbm (200) is below latency_l2_read (401): what L2 does not have goes "
+            "through it all the same",
+        ),
+        (
             "extends: toy\nvector_costs: {add: {any: {startup: -2, slope: 1}}}\n",
             "mine.yaml:2: vector_costs.add.any: one repeat would cost no time: startup + slope must be positive",
         ),
