@@ -136,6 +136,18 @@ class DCache(_Section):
     line: Size
 
 
+class ICache(_Section):
+    """The scalar unit's instruction cache: lines of `line` bytes, `prefetch` more fetched with each that is missed.
+
+    `call_bytes`: code of one call of a kernel.
+    """
+
+    line: Size
+    prefetch: Count
+    call_bytes: Size
+    miss: Cycles
+
+
 class Vector(_Section):
     """The vector pipe. `drain`: from the last repeat to a visible result."""
 
@@ -322,6 +334,7 @@ class Chip(_Section):
     queues: Queues
     scalar: Scalar
     dcache: DCache
+    icache: ICache
     vector: Vector
     vector_costs: dict[str, dict[CostKey, VectorCost]]
     gm: Gm

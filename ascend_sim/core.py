@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mypy_extensions import mypyc_attr
 
 from ascend_sim.agenda import PROGRAM, Agenda
+from ascend_sim.code_cache import CodeCache
 from ascend_sim.core_memories import OwnMemories
 from ascend_sim.cost import whole
 from ascend_sim.cross_core import FIRST_KEY
@@ -35,6 +36,8 @@ ITEM_BITS = 40
 """Ranks leave this many bits for the number of an item: what one pipe does in one cycle is in program order."""
 FRACTAL_CELLS = 256
 """Results of one fractal of L0C: 16 × 16."""
+FETCH = "instruction cache miss"
+"""What a stall of the scalar unit says that waits for its own code."""
 _SET, _WAIT, _BARRIER = Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
 _QUEUE_FULL = Cause.QUEUE_FULL
 
@@ -96,6 +99,7 @@ class Core:
         self.dcache = DataCache(
             cache.aiv_bytes if self.kind is CoreKind.AIV else cache.aic_bytes, cache.line
         )
+        self.code = CodeCache(chip.icache)
         ports = memory.ports(rank, cluster, self.kind)
         self.pipes: dict[Pipe, PipeQueue] = {}
         for pipe in PIPES_OF[self.kind]:
@@ -247,11 +251,17 @@ class Core:
         if self._sleeping or self.waiting_value:
             return
         items, lane_of, costs = self.items, self._lane_of, self.issue_cost
+        known = self.code.known
         while True:
             time, taken = self.time, self.taken
             while taken < len(items):
                 item = items[taken]
-                slot = item.step.slot
+                step = item.step
+                if step.site >= len(known) or not known[step.site]:
+                    self.time = time
+                    self._stall(time + self.code.fetch(step.site), Cause.SCALAR, item, FETCH)
+                    time = self.time
+                slot = step.slot
                 pipe = lane_of[slot]
                 if pipe is None:
                     self.time, self.taken = time, taken

@@ -248,9 +248,9 @@ IDEALS: dict[str, Ideal] = {
         _times(
             scalar__vector_issue=0, scalar__move_issue=0, scalar__cube_issue=0, scalar__flag_issue=0,
             scalar__barrier_issue=0, scalar__ub_access=0, scalar__gm_hit=0, scalar__gm_miss=0,
-            scalar__pipe_init=0,
+            scalar__pipe_init=0, icache__miss=0,
         ),
-        on_path=lambda row: row["what"] == "issue" or row["pipe"] == "S",
+        on_path=lambda row: row["what"] in ("issue", "fetch") or row["pipe"] == "S",
     ),
     "sync": Ideal(
         "flags cost nothing, inside a core and between cores",

@@ -55,6 +55,8 @@ def quick_cycles(
     flags: dict[int, int] = {}
     session = QuickSession(recording, chip, physical_cores)
     session.operations = [_operation(step, session, flags) for step in recording.steps]
+    for operation, step in zip(session.operations, recording.steps, strict=True):
+        operation.site = step.site
     session.flags = len(flags)
     session.memory.l2.start(l2, recording.regions)  # type: ignore[arg-type]
     session.run(_no_body)

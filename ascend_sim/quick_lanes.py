@@ -25,13 +25,14 @@ class Operation:
     """A step on one chip: its code, what issuing it costs, its pipe, and what else its code asks for."""
 
     __slots__ = (
-        "buffer", "bursts", "bypass", "code", "cost", "duration", "flag", "interval", "phase", "pipe", "place",
+        "buffer", "bursts", "bypass", "code", "cost", "duration", "flag", "interval", "phase", "pipe", "place", "site",
     )  # fmt: skip
 
     def __init__(self, code: int, cost: int, pipe: int) -> None:
         self.code = code
         self.cost = cost
         self.pipe = pipe
+        self.site = 0
         self.flag = -1
         self.interval = self.duration = 0
         self.bursts: Any = None  # of a move
@@ -342,8 +343,11 @@ class QuickCore(Core):
         play, lanes, look = self.play, self.lane_list, self.look
         position, time, portion, base = self.position, self.time, self.portion, self.base
         count = len(play)
+        known = self.code.known
         while position < count:
             operation = play[position]
+            if operation.site >= len(known) or not known[operation.site]:
+                time += self.code.fetch(operation.site)
             code = operation.code
             if code >= OWN:
                 self.position, self.time, self.portion = position, time, portion

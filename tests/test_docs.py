@@ -325,10 +325,19 @@ def _more(key: str) -> float:
 @pytest.mark.parametrize("key", sorted(keys_in(READ)))
 def test_a_key_of_the_model_changes_times(key: str, tmp_path: Path) -> None:
     value = KEYS[key]
+    with_code = (
+        {"icache.miss": 100.0} if key.startswith("icache.") else {}
+    )  # the toy's comes in no time
+    usual = {
+        l2: times_on(sim.load_chip(with_others(with_code, tmp_path)), l2)
+        if with_code
+        else usual_times(l2)
+        for l2 in ("cold", "dirty", "warm")
+    }
     for other in (_more(key), max(value // 16, 1), 64, 150_000):
         with contextlib.suppress(sim.ConfigError):  # a memory of which nothing would be left
-            chip = sim.load_chip(with_others({key: type(value)(other)}, tmp_path))
-            if any(times_on(chip, l2) != usual_times(l2) for l2 in ("cold", "dirty", "warm")):
+            chip = sim.load_chip(with_others(with_code | {key: type(value)(other)}, tmp_path))
+            if any(times_on(chip, l2) != times for l2, times in usual.items()):
                 return
     pytest.fail(f"{key} changes nothing")
 

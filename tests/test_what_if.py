@@ -99,6 +99,7 @@ FILES: dict[str, dict[str, dict[str, float]]] = {
             "vector_issue": 0.0, "move_issue": 0.0, "cube_issue": 0.0, "flag_issue": 0.0,
             "barrier_issue": 0.0, "ub_access": 0.0, "gm_hit": 0.0, "gm_miss": 0.0, "pipe_init": 0.0,
         },
+        "icache": {"miss": 0.0},
     },
     "l2": {
         "gm": {

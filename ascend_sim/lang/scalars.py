@@ -75,13 +75,13 @@ def count_bits_cnt_same_as_sign_bit(value_in: int) -> int:
 
 
 def icache_preload(pre_fetch_len: int) -> None:
-    """Take note that code is fetched ahead; the instruction cache is not simulated, so it wins nothing."""
+    """Take note that code is fetched ahead; it wins nothing here: code costs what it does when it is first run."""
     check_integer("icache_preload", "pre_fetch_len", pre_fetch_len, 0, None)
     program().mark("icache_preload")
 
 
 def get_icache_preload_status() -> int:
-    """Return 0, idle: fetching code ahead takes no time here."""
+    """Return 0, idle: no code is ever under way here when it is asked for."""
     return 0
 
 

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ascend_sim.config import Chip
-from ascend_sim.report.columns import CAUSES, SUB_CAUSES, Ints
+from ascend_sim.report.columns import CAUSE_CODE, CAUSES, SUB_CAUSES, Ints
 from ascend_sim.report.ledger import Ledger
 from ascend_sim.report.links import Links
 from ascend_sim.report.names import short_path
@@ -29,11 +29,11 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of `critical_path.csv`, in order of time; the `cycles` add up to the run's."""
 
-WORK, MOVE, WAY, SET, HANDOVER, ISSUE, LAUNCH = (
-    "work", "move", "way", "set", "handover", "issue", "launch",
+WORK, MOVE, WAY, SET, HANDOVER, ISSUE, FETCH, LAUNCH = (
+    "work", "move", "way", "set", "handover", "issue", "fetch", "launch",
 )  # fmt: skip
 """What a step is: an instruction's own time; of a transfer that queued at its port the bytes passing it, and
-their way; a set taking effect; a flag on its way to the wait; the scalar unit issuing; the launch."""
+their way; a set taking effect; a flag on its way to the wait; the scalar unit issuing; its code coming; the launch."""
 
 
 @dataclass(slots=True)
@@ -54,6 +54,7 @@ class CriticalPath:
         self.ledger = ledger
         self.steps = steps
         self._owners: dict[int, Ints] = {}  # by core: which item each part belongs to
+        self._waits_for_code: dict[int, list[tuple[int, int]]] = {}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of `critical_path.csv`, without the slack: steps, split by what they were spent on."""
@@ -63,7 +64,7 @@ class CriticalPath:
         """Yield each row of `rows` with its step."""
         log = self.ledger.log
         places = [(short_path(site.file), site.line) for site in log.sites]
-        for step in self.steps:
+        for step in self._pieces():
             for start, end, cause, sub in self._spent(step):
                 row: dict[str, Any] = {"start": start, "end": end, "cycles": end - start}
                 row |= {"core": log.cores[step.core].name if step.core >= 0 else ""}
@@ -89,9 +90,36 @@ class CriticalPath:
         ordered = sorted(sums.items(), key=lambda entry: -entry[1])
         return [dict(zip(keys, key, strict=True)) | {"cycles": cycles} for key, cycles in ordered]
 
+    def _pieces(self) -> Iterator[Step]:
+        """Yield the steps, the times in which the scalar unit waited for code apart from those in which it issued."""
+        for step in self.steps:
+            position = step.start
+            if step.what == ISSUE and step.core >= 0:
+                for start, end in self._fetches(step.core):
+                    low, high = max(int(start), position), min(int(end), step.end)
+                    if low < high:
+                        if position < low:
+                            yield Step(position, low, step.core, step.row, ISSUE)
+                        yield Step(low, high, step.core, step.row, FETCH)
+                        position = high
+            if position < step.end:
+                yield Step(position, step.end, step.core, step.row, step.what)
+
+    def _fetches(self, core: int) -> Iterable[tuple[int, int]]:
+        """Return when a core's scalar unit waited for code: its only stalls that are nobody else's doing."""
+        found = self._waits_for_code.get(core)
+        if found is None:
+            stalls = self.ledger[core].columns.stalls
+            own = stalls[stalls["cause"] == CAUSE_CODE[Cause.SCALAR]]
+            found = list(zip(own["start"].tolist(), own["end"].tolist(), strict=True))
+            self._waits_for_code[core] = found
+        return found
+
     def _spent(self, step: Step) -> Iterable[tuple[int, int, str, str]]:
         if step.what not in (WORK, MOVE, WAY) or step.row < 0:
-            cause = {LAUNCH: Cause.LAUNCH, ISSUE: Cause.SCALAR}.get(step.what, Cause.FLAG)
+            cause = {LAUNCH: Cause.LAUNCH, ISSUE: Cause.SCALAR, FETCH: Cause.SCALAR}.get(
+                step.what, Cause.FLAG
+            )
             return [(step.start, step.end, cause.value, "")]
         columns = self.ledger[step.core].columns
         # An item's parts put the way of its first byte before all bytes: look there for what a step is.

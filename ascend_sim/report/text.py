@@ -189,7 +189,7 @@ def _trust(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if trust and trust["low_share"] >= _WORTH_TELLING:
         keys = ", ".join(list(trust["low_keys"])[:3])
         yield (
-            "trust", f"{trust['low_share']:.0%} of the time rests on figures of low confidence: {keys}"
+            "trust", f"{trust['low_share'] * 100:.0f} % of the time rests on figures of low confidence: {keys}"
         )  # fmt: skip
 
 

@@ -65,6 +65,8 @@ def _keys(pipe: str, name: str, what: str, cause: str, sub: str, kind: str) -> I
     """Return the chip's figures that decide a row of the critical path."""
     if what == "launch":
         return ("launch.base_us", "launch.per_core_us")
+    if what == "fetch":
+        return ("icache.call_bytes", "icache.miss")
     if what == "issue":
         return (_SCALAR.get(pipe, "scalar.flag_issue"),)
     if what in ("set", "handover"):
