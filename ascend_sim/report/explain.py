@@ -58,6 +58,8 @@ _WHY = {
     "launch": "had not begun",
     "tail": "was done",
 }
+_WHY_SCALAR = "waited for its own code (instruction cache misses)"
+"""What cause `scalar` is on the scalar unit itself."""
 
 
 def explain_line(run: Explainable, place: str, nearest: Suggest) -> dict[str, Any]:
@@ -187,7 +189,7 @@ def _where(own: list[dict[str, Any]], cores: int) -> list[str]:
         rows = _sum([row for row in own if row["pipe"] == pipe], "cause", "sub_cause")
         whole = sum(row["cycles"] for row in rows)
         told = [
-            f"{100 * row['cycles'] / whole:.0f} % of it {_WHY[_word(row)]}"
+            f"{100 * row['cycles'] / whole:.0f} % of it {_why(pipe, _word(row))}"
             for row in rows[:4]
             if row["cycles"] >= 0.02 * whole
         ]
@@ -195,6 +197,10 @@ def _where(own: list[dict[str, Any]], cores: int) -> list[str]:
             f"{pipe} spent {whole:,} cycles on it ({_cores(cores)} together): {_list(told)}."
         )
     return sentences
+
+
+def _why(pipe: str, word: str) -> str:
+    return _WHY_SCALAR if (pipe, word) == ("S", "scalar") else _WHY[word]
 
 
 def _late(own: list[dict[str, Any]]) -> list[str]:
