@@ -12,7 +12,7 @@ import numpy as np
 from ascend_sim.requests import Bursts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -29,6 +29,9 @@ STARTS = ("cold", "warm", "dirty")
 
 GRANULE = 4
 """Sectors of a line: what a granule, and so a run of sectors, may reach beyond an allocation's end."""
+
+
+RENAMED_AT_ONCE = 1 << 16
 
 
 class L2:
@@ -82,6 +85,19 @@ class L2:
         self.fills += sectors
         self.foreign -= min(self.foreign, sectors)
         self.write_back_bytes -= self._write_back(self.fills - self.capacity)
+
+    def rename(
+        self, renamed: Callable[[Any], NDArray[np.int64]], buffers: Iterable[GmBuffer]
+    ) -> None:
+        """Give all stamps other names, in the same order; those of the future are as far ahead as before."""
+        for buffer in buffers:
+            stamps = self.table(buffer).stamps
+            for first in range(0, len(stamps), RENAMED_AT_ONCE):  # no copy of all of them
+                part = stamps[first : first + RENAMED_AT_ONCE]
+                part[:] = renamed(part)
+        self._written = deque((int(renamed(one[0])), *one[1:]) for one in self._written)
+        self._used_again = [(int(renamed(one[0])), *one[1:]) for one in self._used_again]
+        self.fills = int(renamed(self.fills))
 
     def expect(self, stamp: int, index: Any, owner: Any) -> None:
         """Look at dirty sectors of an owner again when what was used at a stamp may leave."""
@@ -342,6 +358,15 @@ class _Rows:
                     rows.append(starts[run + 1] - starts[run])
         return np.repeat(np.array(found, np.int64), np.array(rows, np.int64) * self.width)
 
+    def used(self) -> int:
+        """Return how many sectors have ever been used."""
+        return self.width * sum(
+            starts[run + 1] - starts[run]
+            for starts, values in self.columns.values()
+            for run, value in enumerate(values)
+            if value  # the last run has never been used
+        )
+
     def copy_to(self, sectors: _Sectors) -> None:
         """Enter what is known into a table of single sectors."""
         for column, (starts, values) in self.columns.items():
@@ -363,6 +388,10 @@ class _Sectors:
         self.stamps: NDArray[np.int64] = np.zeros(count, np.int64)
         self.dirty: NDArray[np.bool_] = np.zeros(count, bool)
         self.pitch = self.width = 0  # no row fits
+
+    def used(self) -> int:
+        """Return how many sectors have ever been used."""
+        return int(np.count_nonzero(self.stamps))
 
     @staticmethod
     def view(array: NDArray[Any], window: Window) -> NDArray[Any]:

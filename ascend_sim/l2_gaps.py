@@ -3,14 +3,15 @@
 They would have filled sectors: all others are older by that many when they are through, and the oldest have left. They
 would have used again what the trips before them used: that stays. They would have written: dirty sectors leave in
 their turn. Which sectors these are shows when the loop is over: those that nobody has used, between some that were
-used before the gap and some that were used behind it.
+used before the gap and some that were used behind it. How many they are shows then, too: trips differ, and those behind
+a gap miss some of what the ones left out would have brought. All ages are put right by that.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -32,19 +33,21 @@ TOGETHER = 64
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Sectors until the first core began a trip: missed by moves, and filled by all."""
+    """Sectors until the first core began a trip: missed by moves, filled by all, and used at all."""
 
     missed: int
     fills: int
+    used: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """The fills before and behind the trips that were left out, and those of a trip."""
+    """The fills before and behind the trips that were left out, those of a trip, and its sectors used before."""
 
     before: int
     behind: int
     trip: int
+    again: int
 
 
 class _Ghosts:
@@ -85,6 +88,7 @@ class Gaps:
         self._gaps: dict[Loop, dict[int, _Gap]] = {}
         self._ghosts: list[_Ghosts] = []
         self._inside: Counter[Loop] = Counter()
+        self._over: set[Loop] = set()
         self._full: dict[Loop, int] = {}  # the trip from which on dirty sectors leave
 
     def begin(self, loop: Loop) -> None:
@@ -121,7 +125,8 @@ class Gaps:
             )
             if until < len(left_out):
                 self._full[loop] = left_out.start + max(0, int(until))
-        gaps[position] = self._pass(len(left_out), trip, since.fills)
+        again = max(0, trip - (now.used - since.used) // (position - settled))
+        gaps[position] = self._pass(len(left_out), trip, again, since.fills)
         if len(stamps):
             first = max(now.fills, l2.fills - l2.capacity)
             ghosts = _Ghosts(stamps, period, first, l2.fills)
@@ -132,16 +137,29 @@ class Gaps:
         """Know that a core has left a loop. Behind the last one L2 holds what the trips would have left there."""
         self._inside[loop] -= 1
         gaps = self._gaps.get(loop)
-        if not gaps or self._inside[loop]:
+        if not gaps or self._inside[loop] or loop in self._over:
             return
+        self._over.add(loop)
         for ghosts in self._ghosts:
             ghosts.end()
-        for buffer in self._buffers:
-            if buffer.scratch is not None:
-                self._hold(buffer, [gaps[position] for position in sorted(gaps)])
+        buffers = [buffer for buffer in self._buffers if buffer.scratch is not None]
+        positions = sorted(gaps)
+        holes = [self._holes(buffer, [gaps[at] for at in positions]) for buffer in buffers]
+        self._put_right(
+            loop,
+            [
+                sum(int((right - left - 1).sum()) for left, right in (one[gap] for one in holes))
+                for gap in range(len(gaps))
+            ],
+            buffers,
+        )
+        for buffer, found in zip(buffers, holes, strict=True):
+            for position, (left, right) in zip(positions, found, strict=True):
+                self._hold(buffer, gaps[position], left, right)
 
     def _mark(self) -> _Mark:
-        return _Mark(self._l2.miss_bytes // self._l2.sector, self._l2.fills)
+        held = [buffer.scratch.used() for buffer in self._buffers if buffer.scratch]
+        return _Mark(self._l2.miss_bytes // self._l2.sector, self._l2.fills, sum(held))
 
     def _dirty(self, since: int, until: int) -> NDArray[np.int64]:
         """Return the stamps of dirty sectors that were used last between two fills."""
@@ -150,7 +168,7 @@ class Gaps:
             [np.zeros(0, np.int64), *(one.dirty_between(since, until) for one in held)]
         )
 
-    def _pass(self, trips: int, trip: int, since: int) -> _Gap:
+    def _pass(self, trips: int, trip: int, again: int, since: int) -> _Gap:
         """Let trips fill so many sectors each. What was used since some fills stays as young as it is."""
         l2 = self._l2
         before, filled = l2.fills, trips * trip
@@ -161,28 +179,64 @@ class Gaps:
                 if buffer.scratch:
                     buffer.scratch.keep(since, later, fresh)
         l2.pass_by(filled)
-        return _Gap(before, l2.fills, trip)
+        return _Gap(before, l2.fills, trip, again * trips)
 
-    def _hold(self, buffer: GmBuffer, gaps: Sequence[_Gap]) -> None:
-        """Hold sectors that nobody has used, between some used before and some used behind gaps."""
-        fresh = self._l2.fills - self._l2.capacity
+    def _holes(
+        self, buffer: GmBuffer, gaps: Sequence[_Gap]
+    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Return for each gap the sectors on the left and right of those that nobody has used, between used ones."""
         stamps = self._l2.table(buffer).stamps
         used = np.flatnonzero(stamps)
         wide = np.diff(used) > 1
         left, right = used[:-1][wide], used[1:][wide]
         low, high = np.minimum(stamps[left], stamps[right]), np.maximum(stamps[left], stamps[right])
+        found = []
         for gap, following in zip(gaps, [*gaps[1:], None], strict=True):
             late = OVERLAP * gap.trip  # what was begun before the gap is used behind it, too
-            chosen = (low < gap.behind + late) & (high >= gap.behind) & (high > fresh)
+            chosen = (low < gap.behind + late) & (high >= gap.behind)
             if following is not None:
                 chosen &= high < following.behind
-            for start, end in zip(left[chosen].tolist(), right[chosen].tolist(), strict=True):
-                length = end - start
-                falling = _usual(stamps[end : end + length]) < _usual(
-                    stamps[max(0, start + 1 - length) : start + 1]
-                )
-                fills = (gap.behind, gap.before) if falling else (gap.before, gap.behind)
-                self._held(buffer, start + 1, end, fills)
+            found.append((left[chosen], right[chosen]))
+        return found
+
+    def _put_right(self, loop: Loop, filled: Sequence[int], buffers: Sequence[GmBuffer]) -> None:
+        """Let all be as old as if the trips of a loop's gaps had filled what they would have filled.
+
+        That is what nobody has used, and what they would have used again and missed.
+        """
+        gaps = self._gaps[loop]
+        at, to = [0], [0]
+        for position, count in zip(sorted(gaps), filled, strict=True):
+            gap = gaps[position]
+            before = to[-1] + gap.before - at[-1]
+            at += [gap.before, gap.behind]
+            to += [before, before + max(1, gap.again + count)]
+        last = self._l2.fills + 1
+        at.append(last)
+        to.append(to[-1] + last - at[-2])
+
+        def renamed(fills: Any) -> Any:
+            return np.rint(np.interp(fills, at, to)).astype(np.int64)
+
+        self._l2.rename(renamed, buffers)
+        for marks in self._marks.values():
+            marks[:] = [replace(mark, fills=int(renamed(mark.fills))) for mark in marks]
+        for others in self._gaps.values():
+            for position, gap in others.items():
+                before, behind = renamed([gap.before, gap.behind]).tolist()
+                others[position] = replace(gap, before=before, behind=behind)
+
+    def _hold(self, buffer: GmBuffer, gap: _Gap, left: NDArray[Any], right: NDArray[Any]) -> None:
+        """Hold the sectors that nobody has used, between some on the left and on the right of a gap's."""
+        stamps = self._l2.table(buffer).stamps
+        young = np.maximum(stamps[left], stamps[right]) > self._l2.fills - self._l2.capacity
+        for start, end in zip(left[young].tolist(), right[young].tolist(), strict=True):
+            length = end - start
+            falling = _usual(stamps[end : end + length]) < _usual(
+                stamps[max(0, start + 1 - length) : start + 1]
+            )
+            fills = (gap.behind, gap.before) if falling else (gap.before, gap.behind)
+            self._held(buffer, start + 1, end, fills)
 
     def _held(self, buffer: GmBuffer, start: int, end: int, fills: tuple[int, int]) -> None:
         """Hold what has not left of some sectors that were filled one by one, between two fills."""
