@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Any, TextIO
 
 from ascend_sim.config import Chip
 from ascend_sim.report.flags import FlagNames
 from ascend_sim.report.ledger import Ledger, build_ledger
 from ascend_sim.report.names import Details, site_lines
 from ascend_sim.report.rates import gm_rates
-from ascend_sim.trace import CoreLog, Item, Kind, Log
+from ascend_sim.trace import Cause, CoreLog, Item, Kind, Log, Stall
 from isa.types import EVENT_PIPES, PIPES_OF, CoreKind, Pipe
 
 LANES = (
@@ -47,6 +47,8 @@ COLOUR = {
     Pipe.MTE3: "rail_response",
     Pipe.FIX: "thread_state_unknown",
 }
+CACHE_LANE, CACHE_COLOUR = "CACHEMISS", "thread_state_runnable"
+"""Lane and colour of the scalar unit's waits for code."""
 _FIRST_ADDRESS = 0x1000
 
 
@@ -149,6 +151,19 @@ def _core_events(core: CoreLog, index: int, writer: _Writer) -> Iterator[str]:
             if item.kind is Kind.WAIT_FLAG and item.partner is not None:
                 yield from _arrow(item, name, end, pid, writer)
         free[item.pipe] = max(free[item.pipe], end)
+    for stall in core.stalls:
+        if stall.cause is Cause.SCALAR:
+            yield cache_miss(stall, (pid, f'"{CACHE_LANE}"'), writer.mhz, writer.codes)
+
+
+def cache_miss(stall: Stall, track: tuple[Any, Any], mhz: float, codes: list[str]) -> str:
+    """Return the slice of a wait for code; process and thread of `track`, and places of calls, are JSON already."""
+    code = codes[stall.site] if stall.site < len(codes) else '""'
+    return (
+        f'{{"ph":"X","name":"ICACHE_MISS","cname":"{CACHE_COLOUR}","ts":{stall.start / mhz!r},'
+        f'"dur":{(stall.end - stall.start) / mhz!r},"pid":{track[0]},"tid":{track[1]},'
+        f'"args":{{"pc_addr":"{site_address(stall.site)}","code":{code},"detail":""}}}}'
+    )
 
 
 def _instruction(item: Item, end: int, pid: str, writer: _Writer) -> str:

@@ -17,11 +17,19 @@ from typing import Any, TextIO
 import numpy as np
 
 from ascend_sim.config import Chip
-from ascend_sim.report.chrome import COLOUR, LANE_OF, flag_detail, process_name, site_address
+from ascend_sim.report.chrome import (
+    CACHE_LANE,
+    COLOUR,
+    LANE_OF,
+    cache_miss,
+    flag_detail,
+    process_name,
+    site_address,
+)  # fmt: skip
 from ascend_sim.report.columns import Ints
 from ascend_sim.report.ledger import CoreLedger, Ledger
 from ascend_sim.report.names import Details, short_path, site_lines
-from ascend_sim.trace import Item, Kind
+from ascend_sim.trace import Cause, Item, Kind
 from isa.types import CoreKind, Pipe
 
 INSTRUCTION_COLUMNS = (
@@ -208,18 +216,29 @@ def _core_events(ledger: Ledger, entry: CoreLedger) -> Iterator[str]:
             events.append(_slice(item, (begin, end), (pid, track + 1), mhz, codes, details))
             events += _flow(item, (begin, end), (pid, track + 1), mhz, entry)
         if events:
-            yield f'{{"ph":"M","name":"process_name","pid":{pid},"tid":0,"args":{{"name":"{lane}"}}}}'
-            yield f'{{"ph":"M","name":"process_sort_index","pid":{pid},"tid":0,"args":{{"sort_index":{pid}}}}}'
-            for track in range(1, len(free) + 1):
-                yield (
-                    f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{track},'
-                    f'"args":{{"name":"{lane}_{track}"}}}}'
-                )
-                yield (
-                    f'{{"ph":"M","name":"thread_sort_index","pid":{pid},"tid":{track},'
-                    f'"args":{{"sort_index":{track}}}}}'
-                )
+            yield from _names(lane, len(free))
             yield from events
+    misses = [stall for stall in entry.core.stalls if stall.cause is Cause.SCALAR]
+    if misses:
+        yield from _names(CACHE_LANE, 1)
+        for stall in misses:
+            yield cache_miss(stall, (PIPE_PID[CACHE_LANE], 1), mhz, codes)
+
+
+def _names(lane: str, tracks: int) -> Iterator[str]:
+    """Yield name and place of a lane's process and of its tracks."""
+    pid = PIPE_PID[lane]
+    yield f'{{"ph":"M","name":"process_name","pid":{pid},"tid":0,"args":{{"name":"{lane}"}}}}'
+    yield f'{{"ph":"M","name":"process_sort_index","pid":{pid},"tid":0,"args":{{"sort_index":{pid}}}}}'
+    for track in range(1, tracks + 1):
+        yield (
+            f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{track},'
+            f'"args":{{"name":"{lane}_{track}"}}}}'
+        )
+        yield (
+            f'{{"ph":"M","name":"thread_sort_index","pid":{pid},"tid":{track},'
+            f'"args":{{"sort_index":{track}}}}}'
+        )
 
 
 def _span(item: Item, cycles: int) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.config import Chip
+from ascend_sim.report.folder import write_run_folder, write_vendor
 from ascend_sim.report.ledger import pipe_totals
 from tests.machine.kit import instructions, local
 
@@ -88,3 +91,18 @@ def test_a_bare_kernel_has_no_code(fetching: Chip, toy: Chip) -> None:
     assert (
         sim.launch(lambda: None, chip=fetching).cycles == sim.launch(lambda: None, chip=toy).cycles
     )
+
+
+def test_both_traces_show_the_misses_in_the_lane_for_them(fetching: Chip, tmp_path: Path) -> None:
+    run = sim.launch(add, chip=fetching, checks="off")
+    write_vendor(run, write_run_folder(run, tmp_path / "run"))
+    begin = run.log.cores[0].start
+    for name, place in (
+        ("trace.json", ("core0.veccore0", "CACHEMISS")),
+        ("simulator/core0.veccore0/trace.json", (110, 1)),
+    ):
+        events = json.loads((tmp_path / "run" / name).read_text(encoding="utf-8"))["traceEvents"]
+        (miss,) = [event for event in events if event["name"] == "ICACHE_MISS"]
+        assert (miss["pid"], miss["tid"]) == place
+        assert (round(miss["ts"] * 1000), round(miss["dur"] * 1000)) == (begin, 50)
+        assert "test_code_cache.py:" in miss["args"]["code"]
