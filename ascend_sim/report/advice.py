@@ -55,7 +55,8 @@ class _PipeShares:
 class Facts:
     """What advice needs beside the totals, by core: all of it is in the log.
 
-    `startup`: how long it ran before it issued anything to a pipe. `held`: how long each pipe was taken
+    `startup`: how long it ran before it issued anything to a pipe; `fetched`: how long its scalar unit waited for
+    code after that. `held`: how long each pipe was taken
     by its instructions, so that no other could begin, waits for a share of bandwidth left out: what
     stays of a pipe's time when everything else overlaps. `gm`: the share of the kernel's time that its
     bytes take on HBM or L2 however they are ordered. `spread`: by which share the core that works shortest
@@ -64,6 +65,7 @@ class Facts:
     """
 
     startup: Mapping[str, int] = field(default_factory=dict)
+    fetched: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     gm: float = 0.0
     spread: float = 1.0
@@ -74,12 +76,18 @@ class Facts:
 def gather_facts(ledger: Ledger, gm_cycles: int = 0) -> Facts:
     """Return the facts of a run; `gm_cycles` is what its bytes need of the shared memory at least."""
     startup: dict[str, int] = {}
+    fetched: dict[str, int] = {}
     held: dict[str, dict[str, int]] = {}
     for entry in ledger:
         core, columns = entry.core, entry.columns
         issued = (columns["pipe"] != Pipe.S) & (columns["issue"] >= 0)
         if issued.any():
-            startup[core.name] = max(int(columns["issue"][issued].min()) - core.start, 0)
+            first = int(columns["issue"][issued].min())
+            startup[core.name] = max(first - core.start, 0)
+            later = columns.stalls["start"] >= first
+            later &= columns.stalls["cause"] == CAUSE_CODE[Cause.SCALAR]
+            length = columns.stalls["end"] - columns.stalls["start"]
+            fetched[core.name] = int(length[later].sum())
         taken = issued & (columns["kind"] == Kind.INSTRUCTION)
         taken &= (columns["accept"] >= columns["start"]) & (columns["start"] >= 0)
         cycles = np.where(taken, _held(columns), 0)
@@ -95,7 +103,7 @@ def gather_facts(ledger: Ledger, gm_cycles: int = 0) -> Facts:
     spread = 1 - min(spans) / longest if longest else 0.0
     even = sum(spans) / len(spans) / longest if longest else 1.0
     gm = min(gm_cycles / span, 1.0) if span > 0 else 0.0
-    return Facts(startup, held, gm, spread, even, len(spans))
+    return Facts(startup, fetched, held, gm, spread, even, len(spans))
 
 
 def _held(columns: Columns) -> Ints:
@@ -131,7 +139,8 @@ def advise(
     if not pipes:
         return []
     facts = facts or Facts()
-    startup = _startup_share(totals, facts.startup)
+    startup = _scalar_share(totals, facts.startup)
+    fetched = _scalar_share(totals, facts.fetched)
     candidates = {
         "launch": _launch(cycles, launch_cycles),
         "gm": _gm(facts.gm),
@@ -141,7 +150,8 @@ def advise(
         "buffers": _buffers(pipes, facts, cycles - launch_cycles),
         "barriers": _barriers(pipes),
         "startup": _startup(startup),
-        "issue": _issue(pipes, startup),
+        "code": _code(fetched),
+        "issue": _issue(pipes, startup + fetched),
         "banks": _banks(pipes),
         "cross": _cross_core(pipes),
         "tail": _tail(pipes, facts),
@@ -346,26 +356,35 @@ def _barriers(pipes: list[_PipeShares]) -> _Advice | None:
     )
 
 
-def _startup_share(totals: Totals, startup: Mapping[str, int]) -> float:
-    scalar = [totals[core]["S"] for core in startup if "S" in totals[core]]
+def _scalar_share(totals: Totals, spent: Mapping[str, int]) -> float:
+    scalar = [totals[core]["S"] for core in spent if "S" in totals[core]]
     inner = sum(
         sum(entry["causes"].values()) - entry["causes"].get("launch", 0) for entry in scalar
     )
-    return sum(startup.values()) / inner if inner else 0.0
+    return sum(spent.values()) / inner if inner else 0.0
 
 
 def _startup(share: float) -> _Advice:
     return _Advice(
         share,
-        f"{_percent(share)} of the kernel's time goes by before the first instruction is issued (making the "
-        "TPipe, its buffers, reading the tiling): give each block more work, so that it weighs less.",
+        f"{_percent(share)} of the kernel's time goes by before the first instruction is issued (fetching code, "
+        "making the TPipe, its buffers, reading the tiling): give each block more work, so that it weighs less.",
     )
 
 
-def _issue(pipes: list[_PipeShares], startup: float) -> _Advice | None:
+def _code(share: float) -> _Advice:
+    return _Advice(
+        share,
+        f"{_percent(share)} of the kernel's time cores wait for code that they run for the first time: give each block "
+        "more work, so that it weighs less, and call a function in a loop rather than from several places, since each "
+        "way to a call is code of its own.",
+    )
+
+
+def _issue(pipes: list[_PipeShares], elsewhere: float) -> _Advice | None:
     """The scalar unit issues too slowly: a pipe that is needed has nothing in its queue."""
     busiest = max(pipes, key=lambda entry: entry.occupied)
-    share = _get(busiest.causes, "scalar") - startup
+    share = _get(busiest.causes, "scalar") - elsewhere
     return _Advice(
         share,
         f"{_label(busiest)}, the busiest pipe, has nothing to do for {_percent(share)} of the kernel's time because "

@@ -6,6 +6,7 @@ from synthetic import add_log
 
 from ascend_sim.report.advice import Facts, advise, gather_facts
 from ascend_sim.report.ledger import PipeTotals, Totals, build_ledger
+from ascend_sim.trace import Cause, Stall
 
 
 def pipe(memory: dict[str, int] | None = None, instructions: int = 1, **causes: int) -> PipeTotals:
@@ -55,7 +56,9 @@ def test_facts_are_read_from_the_log() -> None:
     assert gather_facts(build_ledger(log)).held["core0.aiv0"]["MTE2"] == 150
     for entry in log.cores[0].items:
         entry.issue = 130
-    assert gather_facts(build_ledger(log)).startup == {"core0.aiv0": 30}
+    log.cores[0].stalls += [Stall(110, 125, Cause.SCALAR, 0), Stall(140, 148, Cause.SCALAR, 0)]
+    facts = gather_facts(build_ledger(log))
+    assert (facts.startup, facts.fetched) == ({"core0.aiv0": 30}, {"core0.aiv0": 8})
 
 
 def test_overlap_is_no_advice_where_gm_is_the_limit() -> None:
@@ -135,6 +138,14 @@ def test_a_long_start_is_not_taken_for_slow_issuing() -> None:
     texts = advise(totals, 1000, 0, Facts(startup={"core0.aiv0": 100}))
     assert len(texts) == 1
     assert "nothing to do for 60 % of the kernel's time" in texts[0]
+
+
+def test_waiting_for_code_is_not_taken_for_slow_issuing() -> None:
+    totals = core(S=pipe(busy=750, scalar=250), V=pipe(busy=600, scalar=400))
+    (text,) = advise(totals, 1000, 0, Facts({"core0.aiv0": 100}, {"core0.aiv0": 250}))
+    assert text.startswith(
+        "25 % of the kernel's time cores wait for code that they run for the first time"
+    )
 
 
 def test_a_tail_that_the_launch_makes_is_no_uneven_work() -> None:
