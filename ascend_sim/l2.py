@@ -95,8 +95,13 @@ class L2:
             for first in range(0, len(stamps), RENAMED_AT_ONCE):  # no copy of all of them
                 part = stamps[first : first + RENAMED_AT_ONCE]
                 part[:] = renamed(part)
-        self._written = deque((int(renamed(one[0])), *one[1:]) for one in self._written)
-        self._used_again = [(int(renamed(one[0])), *one[1:]) for one in self._used_again]
+        written, again = self._written, self._used_again
+        for stamp in renamed([one[0] for one in written]).tolist():
+            _, index, buffer = written.popleft()
+            written.append((stamp, index, buffer))
+        for place, stamp in enumerate(renamed([one[0] for one in again]).tolist()):
+            _, serial, index, buffer = again[place]
+            again[place] = (stamp, serial, index, buffer)
         self.fills = int(renamed(self.fills))
 
     def expect(self, stamp: int, index: Any, owner: Any) -> None:

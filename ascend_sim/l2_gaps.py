@@ -33,7 +33,7 @@ TOGETHER = 64
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Sectors until the first core began a trip: missed by moves, filled by all, and used at all."""
+    """Sectors until the first core began a trip: missed by moves, filled by all, and used at all, if counted."""
 
     missed: int
     fills: int
@@ -95,11 +95,14 @@ class Gaps:
         """Know that a core begins a loop."""
         self._inside[loop] += 1
 
-    def trip(self, loop: Loop, position: int, trip: int) -> None:
-        """Know that a core begins a trip; `position` counts those that are made."""
+    def trip(self, loop: Loop, position: int, trip: int, *, settled: bool) -> None:
+        """Know that a core begins a trip; `position` counts those that are made.
+
+        A gap goes by the trips from a `settled` one on.
+        """
         marks = self._marks.setdefault(loop, [])
         if position == len(marks):
-            marks.append(self._mark())
+            marks.append(self._mark(count=settled))
             if self._l2.write_back_bytes:
                 self._full.setdefault(loop, trip)
 
@@ -113,7 +116,7 @@ class Gaps:
         if position in gaps:
             return
         l2 = self._l2
-        since, now = self._marks[loop][settled], self._mark()
+        since, now = self._marks[loop][settled], self._mark(count=True)
         trip = max(1, (now.missed - since.missed) // (position - settled))
         old = max(since.fills, now.fills - l2.capacity)
         period = max(1, (now.fills - old) // trip - OVERLAP) * trip
@@ -157,8 +160,8 @@ class Gaps:
             for position, (left, right) in zip(positions, found, strict=True):
                 self._hold(buffer, gaps[position], left, right)
 
-    def _mark(self) -> _Mark:
-        held = [buffer.scratch.used() for buffer in self._buffers if buffer.scratch]
+    def _mark(self, *, count: bool) -> _Mark:
+        held = [buffer.scratch.used() for buffer in self._buffers if count and buffer.scratch]
         return _Mark(self._l2.miss_bytes // self._l2.sector, self._l2.fills, sum(held))
 
     def _dirty(self, since: int, until: int) -> NDArray[np.int64]:

@@ -153,7 +153,7 @@ class Sampler:
                     self._l2.leave_out(loop, position, left_out, stretch.settled)
                     if core.kind is self._leading and not stretch.gaps:
                         program.stand_still(partial(self._lead, stretch, position, len(left_out)))
-                self._l2.trip(loop, position, trip)
+                self._l2.trip(loop, position, trip, settled=position == stretch.settled)
                 stretch.trips.append(trip)
                 stretch.marks.append(self._last.get(core.index))
                 yield trip

@@ -87,7 +87,7 @@ def test_l2_is_as_if_all_trips_had_been_made(trips: int, backwards: bool) -> Non
         if trip != before + 1:
             gaps.leave_out(LOOP, position, range(before + 1, trip), settled)
             settled = position + WARM
-        gaps.trip(LOOP, position, trip)
+        gaps.trip(LOOP, position, trip, settled=position == settled)
         assert work.trip(trip).tolist() == pytest.approx(expected[trip].tolist(), abs=PIECE // 8)
     gaps.end(LOOP)
     full = next(trip for trip in range(trips) if expected[trip][2])
@@ -115,6 +115,6 @@ def _leave_out(work: Work) -> None:
         if trip != before + 1:
             gaps.leave_out(LOOP, position, range(before + 1, trip), settled)
             settled = position + WARM
-        gaps.trip(LOOP, position, trip)
+        gaps.trip(LOOP, position, trip, settled=position == settled)
         work.trip(trip)
     gaps.end(LOOP)
