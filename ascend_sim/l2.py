@@ -94,7 +94,8 @@ class L2:
             stamps = self.table(buffer).stamps
             for first in range(0, len(stamps), RENAMED_AT_ONCE):  # no copy of all of them
                 part = stamps[first : first + RENAMED_AT_ONCE]
-                part[:] = renamed(part)
+                used = np.flatnonzero(part)  # what has never been written takes no memory
+                part[used] = renamed(part[used])
         written, again = self._written, self._used_again
         for stamp in renamed([one[0] for one in written]).tolist():
             _, index, buffer = written.popleft()
