@@ -84,7 +84,7 @@ class Clock(Agenda):
 class _Flight:
     """A transfer under way, or a set behind one (`flag`); `end` is -1 while it is not known."""
 
-    __slots__ = ("base", "end", "flag", "operation", "spent", "start")
+    __slots__ = ("base", "end", "flag", "operation", "partner", "spent", "start", "yielding")
 
     operation: Operation
 
@@ -93,6 +93,8 @@ class _Flight:
         self.flag = flag
         self.end = end
         self.base = 0
+        self.yielding = False  # a load that may let a store of its core go first
+        self.partner: Any = None
         self.spent: Any = None
 
 
@@ -174,6 +176,12 @@ class _Lane:
                 accept = head + operation.interval
                 flight = _Flight(head)
                 flight.operation, flight.base = operation, place.base
+                port = self.port
+                assert port is not None
+                flight.yielding = not self.write and (
+                    port.current is not None or (core.memory.shared and port.other is not None)
+                )
+                port.asked = head
                 flying.append(flight)
                 core.agenda.at(head, READ, self.rank + place.index, self.request, flight)
                 self.blocked = _FOR_MOVE
@@ -200,8 +208,8 @@ class _Lane:
         operation, port = flight.operation, self.port
         assert port is not None
         self.core.memory.request(
-            port, flight, operation.bursts, flight.base, bypass=operation.bypass
-        )
+            port, flight, operation.bursts, flight.base, bypass=operation.bypass, yielding=flight.yielding,
+        )  # fmt: skip
 
     def begun(self, _: _Flight) -> None:
         """Take the begin of a transfer's bytes."""

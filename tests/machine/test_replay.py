@@ -13,7 +13,7 @@ import pytest
 import ascend_sim as sim
 from ascend_sim import asc
 from ascend_sim.run import Run
-from tests.machine.kit import ALL, E, V, hand_over, local, window
+from tests.machine.kit import ALL, E, V, hand_over, local, variant, window
 from tests.machine.programs import Generator, arrays, compiled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,6 +106,22 @@ def test_cube_and_vector_cores() -> None:
 def test_random_programs(seed: int) -> None:
     kernel, _ = compiled(Generator(seed).make(40).elements, f"program {seed}")
     check(kernel, *arrays(seed))
+
+
+@pytest.mark.parametrize("buffers", [1, 2])
+@pytest.mark.parametrize(
+    ("gbps", "l2"), [(25, "dirty"), (60, "cold"), (150, "cold"), (150, "dirty")]
+)
+def test_where_hbm_has_too_little_for_all(tmp_path: Path, gbps: int, l2: Any, buffers: int) -> None:
+    """Loads that let a store of their core go first are that in a replay, too."""
+    values = example("01_vector_add")
+    x = np.zeros(16 * 12 * 1024, np.float16)
+    chip = variant(tmp_path, f"hbm: {{gbps: {gbps}}}", "ascend910b4")
+    live = sim.launch(
+        values["vector_add"], x, x.copy(), x.copy(), 12, 1024, buffers,
+        cores=16, chip=chip, numerics="off", checks="off", l2=l2,
+    )  # fmt: skip
+    check_equal(live.recording().replay(chip, l2=l2), live)
 
 
 def test_operators() -> None:
