@@ -15,6 +15,8 @@ from ascend_sim.errors import ConfigError
 
 GOOD_ENOUGH = 0.01
 """Relative error that is not made smaller by simulating more."""
+LEAST = 0.008
+"""Error of what was left out, at least, relative to it: parts of neighbouring sizes agree by chance, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,13 @@ def estimate(
 
 
 def _extrapolate(parts: tuple[Simulated, ...]) -> Estimate:
-    """Return the line through the last two parts; twice what the line before it differs by is the error."""
+    """Return the line through the last two parts; twice what the line before it differs by is the error, or `LEAST`."""
     first, second, third = parts
     before, rate = _rate(first, second), _rate(second, third)
     left = third.total - third.number
     cycles = (third.cycles or 0) + round(rate * left)
-    return Estimate(cycles, round(2 * abs(rate - before) * left) + 1, parts, False)
+    off = max(2 * abs(rate - before), LEAST * rate)
+    return Estimate(cycles, round(off * left) + 1, parts, False)
 
 
 def _rate(part: Simulated, larger: Simulated) -> float:
