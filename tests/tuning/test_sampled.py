@@ -27,7 +27,8 @@ def test_a_straight_line_is_found(start: int, rate: int, total: int) -> None:
 
     found = estimate(total, 40, lambda number: number, measure)
     assert found.cycles == start + rate * total
-    assert found.error <= 2 + 0.008 * rate * total
+    left = total - found.parts[-1].number
+    assert found.error == (0 if found.exact else round(0.008 * rate * left) + 1)
     assert sum(measured) <= 180 or found.exact
 
 
