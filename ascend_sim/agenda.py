@@ -1,9 +1,9 @@
 """The clock: what is due at which cycle, in an order that does not depend on who asked first.
 
-SimPy keeps the time; its one event is the next cycle at which anything is due. All that is due at one cycle is
-collected and served in phases, within a phase by rank (core and pipe): results land before instructions start, and
-requests to a shared part are served as a set. So a run does not depend on the order in which equal times were
-scheduled; `shuffle` scrambles that order to prove it.
+SimPy keeps the time; its one event is a cycle at which something is due, from which some more are served in one go.
+All that is due at one cycle is collected and served in phases, within a phase by rank (core and pipe): results land
+before instructions start, and requests to a shared part are served as a set. So a run does not depend on the order in
+which equal times were scheduled; `shuffle` scrambles that order to prove it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 import simpy
 from mypy_extensions import mypyc_attr
@@ -20,18 +20,20 @@ from simpy.events import NORMAL
 
 from ascend_sim.alarm import Alarm
 
-RETIRE = 0
+RETIRE: Final = 0
 """Results become visible."""
-READ = 1
+READ: Final = 1
 """The scalar unit reads, and instructions read their operands."""
-PROGRAM = 2
+PROGRAM: Final = 2
 """Kernel programs go on, blocks are started."""
-SERVE = 3
+SERVE: Final = 3
 """The memory system takes the requests of this cycle as a set."""
 
-PHASE_BITS = 54
+PHASE_BITS: Final = 54
 """Keys of what is due at one cycle: the phase, shifted by these, and the rank, which is smaller (or negative)."""
-_HALF = 1 << PHASE_BITS - 1
+_HALF: Final = 1 << PHASE_BITS - 1
+_TURN: Final = 64
+"""Cycles that are served before SimPy's clock is set to the present one."""
 
 Action = Callable[[Any], None]
 
@@ -47,7 +49,9 @@ class Entry:
         self.argument = argument
 
 
-_key = attrgetter("key")
+_key: Final = attrgetter("key")
+_push: Final = heappush
+_pop: Final = heappop
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -60,6 +64,7 @@ class Agenda:
         self._times: list[int] = []  # a heap
         self._entries: dict[int, list[Entry]] = {}
         self._random = random.Random(shuffle) if shuffle is not None else None
+        self._go_on = [self._ring]
         self._alarm = Alarm(self._ring)
 
     def at(self, time: int, phase: int, rank: int, action: Action, argument: Any = None) -> None:
@@ -68,7 +73,7 @@ class Agenda:
         entries = self._entries.get(time)
         if entries is None:
             self._entries[time] = [entry]
-            heappush(self._times, time)
+            _push(self._times, time)
         elif self._random is None:
             entries.append(entry)
         else:
@@ -76,7 +81,7 @@ class Agenda:
 
     def serve_next(self) -> None:
         """Go to the next cycle at which something is due, and run it all."""
-        self.now = time = heappop(self._times)
+        self.now = time = _pop(self._times)
         entries = self._entries[time]
         if len(entries) == 1:  # mostly
             entry = entries.pop()
@@ -86,13 +91,16 @@ class Agenda:
         del self._entries[time]
 
     def _ring(self, _: Alarm) -> None:
-        self.serve_next()
+        times, served = self._times, 0
+        while times and served < _TURN:
+            self.serve_next()
+            served += 1
         self._set_alarm()
 
     def _set_alarm(self) -> None:
         if self._times:
-            self._alarm.callbacks = [self._ring]
-            self.env.schedule(self._alarm, NORMAL, self._times[0] - self.now)
+            self._alarm.callbacks = self._go_on
+            self.env.schedule(self._alarm, NORMAL, self._times[0] - self.env.now)
 
     def run(self) -> None:
         """Run until nothing is due any more."""

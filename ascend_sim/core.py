@@ -6,7 +6,7 @@ when the scalar unit has run out of items, or has read the value that the kernel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -32,16 +32,18 @@ if TYPE_CHECKING:
     from isa.access import Access
     from isa.instruction import Call
 
-ITEM_BITS = 40
+ITEM_BITS: Final = 40
 """Ranks leave this many bits for the number of an item: what one pipe does in one cycle is in program order."""
-FRACTAL_CELLS = 256
+FRACTAL_CELLS: Final = 256
 """Results of one fractal of L0C: 16 × 16."""
-FETCH = "instruction cache miss"
+FETCH: Final = "instruction cache miss"
 """What a stall of the scalar unit says that waits for its own code."""
-_SET, _WAIT, _BARRIER = Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
-_QUEUE_FULL = Cause.QUEUE_FULL
+_SET: Final = Kind.SET_FLAG
+_WAIT: Final = Kind.WAIT_FLAG
+_BARRIER: Final = Kind.BARRIER
+_QUEUE_FULL: Final = Cause.QUEUE_FULL
 
-_SPACES_OF = {
+_SPACES_OF: Final = {
     CoreKind.AIV: (Space.UB,),
     CoreKind.AIC: (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.BT, Space.FB),
 }
@@ -85,16 +87,21 @@ class Core:
         }
         self.memories = OwnMemories(self.memory_sizes)
         self.deeds = Deeds(agenda)
-        self.set_cycles = whole(chip.sync.set)
-        self.visible = whole(chip.sync.visible)
-        self.write_latency = whole(chip.gm.latency_l2_write)
+        self.set_cycles: int = whole(chip.sync.set)
+        self.visible: int = whole(chip.sync.visible)
+        self.write_latency: int = whole(chip.gm.latency_l2_write)
         scalar = chip.scalar
         move, cube = whole(scalar.move_issue), whole(scalar.cube_issue)
         issue = [0, whole(scalar.vector_issue), cube, cube, move, move, move]  # by Pipe
-        self.flag_cost = whole(scalar.flag_issue)
-        self.barrier_cost = whole(scalar.barrier_issue)
+        self.flag_cost: int = whole(scalar.flag_issue)
+        self.barrier_cost: int = whole(scalar.barrier_issue)
         flags = [self.flag_cost] * PIPES
-        self.issue_cost = [*issue, *flags, *flags, *[self.barrier_cost] * PIPES]  # by `Step.slot`
+        self.issue_cost: list[int] = [
+            *issue,
+            *flags,
+            *flags,
+            *[self.barrier_cost] * PIPES,
+        ]  # by `Step.slot`
         cache = chip.dcache
         self.dcache = DataCache(
             cache.aiv_bytes if self.kind is CoreKind.AIV else cache.aic_bytes, cache.line
@@ -212,7 +219,8 @@ class Core:
             if waiter is self:
                 self._scalar_ready = True
             else:
-                waiter.blocked = None
+                queue: PipeQueue = waiter
+                queue.blocked = None
 
     # ---- the work list ----------------------------------------------------------------------
 
@@ -343,7 +351,7 @@ class Core:
         self.waiting_flag = None
         if item.event is None and not soft and len(flag.tokens) > self.cross.limit:
             self.cross.check_counter(self, flag.tokens)
-        visible, item.partner = flag.tokens.popleft()
+        visible, item.partner = flag.tokens.pop(0)
         event = item.event.name if item.event is not None else f"id {item.event_id}"
         if soft:
             event = item.partner.call.text

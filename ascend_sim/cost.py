@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ascend_sim.prices import Price
 from isa.types import Pipe
 
 if TYPE_CHECKING:
@@ -15,22 +16,6 @@ if TYPE_CHECKING:
 def whole(cycles: float) -> int:
     """Return a time as whole cycles, half a cycle rounded up."""
     return math.floor(cycles + 0.5)
-
-
-class Price:
-    """What one vector call costs, in cycles.
-
-    `interval`: until the pipe takes the next instruction; `duration`: until the results are visible, drain
-    included; `conflict`: the share of both that UB bank conflicts cause, after the first `lead` cycles.
-    """
-
-    __slots__ = ("conflict", "duration", "interval", "lead")
-
-    def __init__(self, interval: int, duration: int, conflict: int, lead: int) -> None:
-        self.interval = interval
-        self.duration = duration
-        self.conflict = conflict
-        self.lead = lead
 
 
 def price(call: Call, chip: Chip) -> Price:

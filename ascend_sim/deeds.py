@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ascend_sim.agenda import PHASE_BITS, Agenda
 
-MANY = 512
+MANY: Final = 512
 """Deeds that may wait: results of loads take memory while they do."""
 
 

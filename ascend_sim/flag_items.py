@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sys import _getframe
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -20,21 +20,26 @@ if TYPE_CHECKING:
     from ascend_sim.core import Core
     from ascend_sim.session import Session
 
-_SET, _WAIT, _BARRIER = Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
-_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
+_SET: Final = Kind.SET_FLAG
+_WAIT: Final = Kind.WAIT_FLAG
+_BARRIER: Final = Kind.BARRIER
 
-_FULL = (1 << EVENT_IDS) - 1
-_LOWEST = [(~used & (used + 1)).bit_length() - 1 for used in range(_FULL)]
+_IDS: Final[int] = EVENT_IDS
+_FULL: Final[int] = (1 << EVENT_IDS) - 1
+_LOWEST: Final[list[int]] = [(~used & (used + 1)).bit_length() - 1 for used in range(_FULL)]
 """The lowest free id of an event by the ids in use, a bit each."""
-_BARRIER_KEY = 1 << 11
+_BARRIER_KEY: Final = 1 << 11
 """In the keys of steps: above all flags."""
-OF_SOURCE = 1 << 16
+OF_SOURCE: Final = 1 << 16
 """First number of flags that belong to a source pipe, whatever the target."""
-FIRST_AUTO_ID = 6
+FIRST_AUTO_ID: Final = 6
 """Ids from here on are reserved for automatic synchronisation."""
-_FLAG_FILES = (__file__, sync.__file__)
+_frame_at: Final = _getframe
+_CALLER: Final[Any] = 1 + OWN_FRAMES
+"""Where the frame of a queue's caller is, counted from a function here."""
+_FLAG_FILES: Final = (__file__, sync.__file__)
 """Where the calls of flags go through."""
-_LOOK_BACK = 16
+_LOOK_BACK: Final = 16
 """Items that are looked at for a pair of flags just before."""
 
 
@@ -57,7 +62,7 @@ class FlagItems(Issuer):
 
     def _set_step(self, event: int, event_id: int, site: int, *, inserted: bool) -> Step:
         """Return the step of a set inside a core."""
-        flag = event * EVENT_IDS + event_id
+        flag = event * _IDS + event_id
         key = site << 12 | flag << 2 | (2 if inserted else 0)
         step = self._steps.get(key)
         if step is None:
@@ -69,7 +74,7 @@ class FlagItems(Issuer):
         self, event: int, event_id: int, site: int, cause: Cause, forget: Any, *, inserted: bool
     ) -> Step:
         """Return the step of a wait inside a core."""
-        flag = event * EVENT_IDS + event_id
+        flag = event * _IDS + event_id
         key = site << 12 | flag << 2 | (3 if inserted else 1)
         step = self._steps.get(key)
         if step is None or step.cause is not cause or step.forget != forget:
@@ -84,7 +89,7 @@ class FlagItems(Issuer):
             step = Step(EVENT_TARGET[event], kind, "wait_flag", site)
         step.phase = self.phase
         step.event, step.event_id = HardEvent(event), event_id
-        step.flag = event * EVENT_IDS + event_id
+        step.flag = event * _IDS + event_id
         return step
 
     # ---- flags of queues --------------------------------------------------------------------
@@ -95,10 +100,9 @@ class FlagItems(Issuer):
         Queues make most of a kernel's items, so this and `queue_wait` do all of it in one place; the call site
         becomes the block's.
         """
-        frame = _getframe(1 + OWN_FRAMES)
-        site = self._places.get(frame.f_lasti) if frame is self._frame else None
-        if site is None:
-            site = self._find_site(frame)
+        frame = _frame_at(_CALLER)
+        found = self._places.get(frame.f_lasti) if frame is self._frame else None
+        site = self._find_site(frame) if found is None else found
         block.site = site
         used = self.events[event]
         event_id = _LOWEST[used] if used < _FULL else self.take_event(HardEvent(event), label)
@@ -127,14 +131,17 @@ class FlagItems(Issuer):
 
         `forget` names the bytes that are nobody's from then on: what they hold is not defined any more.
         """
-        frame = _getframe(1 + OWN_FRAMES)
-        site = self._places.get(frame.f_lasti) if frame is self._frame else None
-        if site is None:
-            site = self._find_site(frame)
+        frame = _frame_at(_CALLER)
+        found = self._places.get(frame.f_lasti) if frame is self._frame else None
+        site = self._find_site(frame) if found is None else found
         block.site = site
         self.events[event] &= ~(1 << event_id)
         step = self._steps.get(site << 12 | event << 5 | event_id << 2 | 1)
-        if step is None or step.forget != forget or step.cause is not cause:
+        if (
+            step is None
+            or step.cause is not cause
+            or (step.forget is not forget and step.forget != forget)
+        ):
             if not self._works[event]:
                 self.wait_flag(HardEvent(event), event_id, cause, site=site)
                 return
@@ -241,7 +248,7 @@ class FlagItems(Issuer):
 
     def _asked_by_a_library(self) -> bool:
         """Return whether the flag is one of the simulator's own high-level functions, not the kernel's."""
-        frame: FrameType | None = _getframe(OWN_FRAMES)
+        frame: FrameType | None = _frame_at(OWN_FRAMES)
         while frame is not None and frame.f_code.co_filename in _FLAG_FILES:
             frame = frame.f_back
         return frame is None or self.session.is_library(frame.f_code.co_filename)

@@ -7,8 +7,7 @@ AI Core move, and on what all ports together ask of L2 and HBM (`servers`).
 from __future__ import annotations
 
 import math
-from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ascend_sim.agenda import RETIRE, SERVE, Agenda
 from ascend_sim.cost import whole
@@ -22,13 +21,17 @@ from isa.types import CacheMode, CoreKind, Pipe
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
 
-FIRST_PORT = -(1 << 30)
+FIRST_PORT: Final = -(1 << 30)
 """Ends of transfers come before all else that is due in their cycle and phase: ranks of ports from here on."""
 
-_BYPASS = CacheMode.CACHE_MODE_DISABLE
+_BYPASS: Final = CacheMode.CACHE_MODE_DISABLE
 
-STEP = 20
+STEP: Final = 20
 """Cycles of a miss's latency that make a difference to the rate: ports with nearly the same latency share a class."""
+
+
+Waiting = tuple[Any, Bursts, int, bool, float]
+"""A transfer whose bytes cannot begin to pass yet: what `GlobalMemory._begin` wants."""
 
 
 class Cluster:
@@ -96,7 +99,7 @@ class Port:
         self.other: Port | None = None  # the same core's other direction, when they share a bus
         self.begun: Any = None
         self.done: Any = None
-        self.waiting: Any = None
+        self.waiting: Waiting | None = None
         self.current: Any = None
         self.transfer: Transfer | None = None  # that of the current item
         self.kind: int | None = None
@@ -126,23 +129,28 @@ class GlobalMemory:
         self.requests = Requests(chip)
         self.lines = Lines(chip)
         gm = chip.gm
-        self.latency_hit = whole(gm.latency_l2_read)
-        self.latency_miss = whole(gm.latency_hbm)
-        self.sum_limit = gm.read_write_sum_aiv
-        self.core_window = gm.window_core / gm.latency_hbm
-        self.aiv_window = gm.window_aiv / gm.latency_hbm
-        self.store_window = gm.store_window / max(gm.latency_l2_write, 1)
-        self.crowd = gm.crowd
-        self.latency_write = whole(gm.latency_l2_write)
+        self.latency_hit: int = whole(gm.latency_l2_read)
+        self.latency_miss: int = whole(gm.latency_hbm)
+        self.sum_limit: float = gm.read_write_sum_aiv
+        self.core_window: float = gm.window_core / gm.latency_hbm
+        self.aiv_window: float = gm.window_aiv / gm.latency_hbm
+        self.store_window: float = gm.store_window / max(gm.latency_l2_write, 1)
+        self.crowd: float = gm.crowd
+        self.latency_write: int = whole(gm.latency_l2_write)
         self.owed = 0.0  # dirty bytes pushed out that no transfer has been charged for, less than an eighth each
         self.clusters: dict[int, Cluster] = {}
         # Transfers whose missed bytes have passed, by when they are there; how many ports have misses in flight; when
         # the lines are there.
-        self._missing: deque[tuple[int, Port, Key]] = deque()
+        self._missing: list[tuple[int, Port, Key]] = []
         self._fetched: dict[Key, int] = {}
         self._waiting = 0
         self._crowded: list[int] = []  # a miss's latency by the number of other such ports
         self.shared = False  # the servers have too little, so ports move in classes
+        self._on_through = self._through  # bound once
+        self._on_share = self._share
+        self._on_complete = self._complete
+        self._on_landed = self._landed
+        self._on_limit_groups = self._limit_groups
         self._scheduled = -1
         self._settling = -1
         self._regrouping = -1
@@ -234,7 +242,8 @@ class GlobalMemory:
         else:
             transfer = Transfer(hit, HIT, self.latency_hit, hit / limit)
             if self._fetched:  # another core's miss of these lines may still be under way
-                later = self._fetched.get(port.place, 0) - self.agenda.now - self.latency_hit
+                there = self._fetched.get(port.place)
+                later = (0 if there is None else there) - self.agenda.now - self.latency_hit
                 if later > 0:
                     transfer.latency += later
                     transfer.miss_latency = later
@@ -272,7 +281,7 @@ class GlobalMemory:
         now = self.agenda.now
         missing = self._missing
         while missing and missing[0][0] <= now:
-            _, old, place = missing.popleft()
+            _, old, place = missing.pop(0)
             self._fetched.pop(place, None)
             old.missed -= 1
             self._waiting -= not old.missed
@@ -286,7 +295,7 @@ class GlobalMemory:
     def _pushed_out(self, back: int, size: int) -> float:
         """Return the dirty bytes that leave L2 for each of `size` bytes; what is left over is for the next transfer."""
         owed = self.owed + back
-        share = round(owed * SHARES / size) / SHARES
+        share: float = round(owed * SHARES / size) / SHARES
         self.owed = owed - share * size
         return share
 
@@ -318,15 +327,17 @@ class GlobalMemory:
             self._regroup()
         following, port.waiting = port.waiting, None
         if following is not None:
-            self._begin(port, *following)
+            follower, bursts, base, bypass, limit = following
+            self._begin(port, follower, bursts, base, bypass, limit)
         else:
             port.current = port.transfer = None
             self._turn(port, None, 0, 0.0)
         other = port.other
         if other is not None and other.waiting is not None and other.current is None:
-            following, other.waiting = other.waiting, None
-            following[0].partner = item  # a load that let this store go first
-            self._begin(other, *following)
+            follower, bursts, base, bypass, limit = other.waiting
+            other.waiting = None
+            follower.partner = item  # a load that let this store go first
+            self._begin(other, follower, bursts, base, bypass, limit)
         port.done(item)
 
     def _move(self, port: Port, kind: int, size: int, back: float, limit: float) -> None:
@@ -349,7 +360,7 @@ class GlobalMemory:
         due = port.since + (math.ceil(after) if after > 1 else 1)
         if due != port.due:
             port.due = due
-            self.agenda.at(due, RETIRE, port.rank, self._through, port)
+            self.agenda.at(due, RETIRE, port.rank, self._on_through, port)
 
     # ---- limits -----------------------------------------------------------------------------
 
@@ -381,7 +392,7 @@ class GlobalMemory:
     def _landing(self, port: Port) -> None:
         """See to it that others have more of the AI Core's window when a port's last missed bytes are there."""
         if port.until > self.agenda.now and not port.write and port.kind != MISS:
-            self.agenda.at(port.until, RETIRE, port.rank, self._landed, port)
+            self.agenda.at(port.until, RETIRE, port.rank, self._on_landed, port)
 
     def _landed(self, port: Port) -> None:
         if port.until == self.agenda.now and port.kind != MISS:
@@ -412,7 +423,7 @@ class GlobalMemory:
         else:
             port.left, port.since = size, self.agenda.now
             self._due(port)
-            if sum(servers.demand) > servers.least and servers.too_few:
+            if servers.asked() > servers.least and servers.too_few:
                 self._settle()
 
     def _stop(self, port: Port, kind: int) -> float:
@@ -425,14 +436,15 @@ class GlobalMemory:
     def _ask(self, port: Port, kind: int, rate: float) -> None:
         """Ask the servers for more, or for less."""
         demand = self.servers.demand
-        demand[kind] += rate
-        demand[BACK] += rate * port.back
+        demand[kind] = demand[kind] + rate
+        if port.back:
+            demand[BACK] = demand[BACK] + rate * port.back
         if port.lost:
-            demand[LOST] += rate * port.lost
+            demand[LOST] = demand[LOST] + rate * port.lost
 
     def _limit(self, port: Port) -> float:
         """Return what the port's own path allows at this moment, in bytes a cycle."""
-        limit = port.limit
+        limit: float = port.limit
         other = port.other
         if port.kind == MISS:
             window = self.core_window / port.cluster.in_flight(self.agenda.now)
@@ -444,9 +456,15 @@ class GlobalMemory:
         if other is not None and other.kind is not None:
             theirs = self.aiv_window if other.kind == MISS else other.limit
             if limit + theirs > self.sum_limit:
-                limit = min(limit, max(self.sum_limit / 2, self.sum_limit - theirs))
+                rest = self.sum_limit - theirs
+                if rest < self.sum_limit / 2:
+                    rest = self.sum_limit / 2
+                if rest < limit:
+                    limit = rest
         if len(port.met) > 1:
-            limit = min(limit, self.lines.limit(port))
+            shared = self.lines.limit(port)
+            if shared < limit:
+                limit = shared
         return limit
 
     def _regroup(self) -> None:
@@ -454,7 +472,7 @@ class GlobalMemory:
         now = self.agenda.now
         if self._regrouping != now:
             self._regrouping = now
-            self.agenda.at(now, SERVE, -1, self._limit_groups)
+            self.agenda.at(now, SERVE, -1, self._on_limit_groups)
 
     def _limit_groups(self, _: Any) -> None:
         self._regrouping = -1
@@ -470,7 +488,7 @@ class GlobalMemory:
         now = self.agenda.now
         if self._settling != now:
             self._settling = now
-            self.agenda.at(now, SERVE, 0, self._share)
+            self.agenda.at(now, SERVE, 0, self._on_share)
 
     def _share(self, _: Any) -> None:
         now = self.agenda.now
@@ -511,7 +529,7 @@ class GlobalMemory:
         due = now + (math.ceil(after) if after > 1 else 1)
         if self._scheduled <= now or due < self._scheduled:
             self._scheduled = due
-            self.agenda.at(due, RETIRE, FIRST_PORT - 1, self._complete)
+            self.agenda.at(due, RETIRE, FIRST_PORT - 1, self._on_complete)
 
     def _complete(self, _: Any) -> None:
         """End what is through at this cycle, in order of the ports."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ascend_sim.core_order import Epoch
     from ascend_sim.trace import Item
 
-MAX_PIECE = 4096
+MAX_PIECE: Final = 4096
 """Bytes of a piece at most."""
-FEW_RUNS = 8
+FEW_RUNS: Final = 8
 """Runs of bytes of an access at most, for pieces between their ends."""
-READS = len(Pipe) + 1
+READS: Final = len(Pipe) + 1
 """Place in a clock of the scalar unit's reads of GM: each is complete before the unit issues anything further."""
-NEVER = 1 << 60
+NEVER: Final = 1 << 60
 """Number of an access that nobody waits for: a line that goes back when the kernel ends."""
 
 

@@ -11,7 +11,7 @@ conflicting neighbours need a barrier as well.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ascend_sim.core_order import NOTHING, join
 from ascend_sim.gm_order import NEVER, READS, CachedLine, whole_line
@@ -28,14 +28,20 @@ if TYPE_CHECKING:
     from isa.access import Access
     from isa.tensor import GmBuffer
 
-_S, _M, _FIX = Pipe.S, Pipe.M, Pipe.FIX
+_S: Final = Pipe.S
+_M: Final = Pipe.M
+_FIX: Final = Pipe.FIX
 _L0C = int(Space.L0C)
-_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
-_WAITS, _EPOCH = len(Pipe), READS + 1
+_INSTRUCTION: Final = Kind.INSTRUCTION
+_SET: Final = Kind.SET_FLAG
+_WAIT: Final = Kind.WAIT_FLAG
+_BARRIER: Final = Kind.BARRIER
+_WAITS: Final = len(Pipe)
+_EPOCH: Final = READS + 1
 """Places in a clock behind those of the pipes: waits for other cores; behind its own reads, an epoch of theirs."""
-SAME_PIPE_WINDOW = 16
+SAME_PIPE_WINDOW: Final = 16
 """Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
-_PRUNE_AT = 64
+_PRUNE_AT: Final = 64
 
 
 class _Lane:

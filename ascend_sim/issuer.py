@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sys import _getframe
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from greenlet import getcurrent
 from mypy_extensions import mypyc_attr
@@ -46,7 +46,9 @@ _ERROR_OF_KIND: dict[str, type[KernelError]] = {
 }
 
 
-OWN_FRAMES = 1 if __file__.endswith(".py") else 0
+_frame_at: Final = _getframe
+
+OWN_FRAMES: Final[int] = 1 if __file__.endswith(".py") else 0
 """Frames that a function of the modules that are compiled together has: compiled ones leave none."""
 
 
@@ -76,15 +78,15 @@ class Issuer:
         self.registers.saturate = session.saturate
         self.core_kind = core.kind
         self.phase = 0
-        self._steps = session.steps_of(core.kind, 0)
+        self._steps: dict[int, Step] = session.steps_of(core.kind, 0)
         self._frame: FrameType | None = None  # the kernel's function that issued last
-        self._places: dict[int, int] = {}  # its call sites by instruction offset
+        self._places: dict[Any, int] = {}  # its call sites by instruction offset
         self._trail: list[tuple[FrameType, Spot]] = []  # it and its callers, outermost first
         self._borrowed_site: int | None = None
         self._watch: Callable[[Item], None] | None = None  # sees all items
         self._items = core.items
         self._core_index = core.index
-        self._log = core.log.items
+        self._log: list[Item] = core.log.items
         self._index = core.log.count
         self._until = 0  # the item behind which the scalar unit gets its turn
 
@@ -105,7 +107,7 @@ class Issuer:
         nearer are passed over. While one function of the kernel runs, its callers stand still, so only the
         place inside it has to be looked up.
         """
-        frame = _getframe(depth if OWN_FRAMES else max(0, depth - 2))
+        frame = _frame_at(depth if OWN_FRAMES else max(0, depth - 2))
         if frame is self._frame:
             index = self._places.get(frame.f_lasti)
             if index is not None:
@@ -120,18 +122,19 @@ class Issuer:
         if self._borrowed_site is not None:
             return self._borrowed_site
         session = self.session
-        library = session.library_code
+        library: dict[int, CodeType] = session.library_code
         while frame is not None and id(frame.f_code) in library:
             frame = frame.f_back
         if frame is None or frame.f_code is self.root:
             return 0
-        places = self._spot(frame).sites
-        index = places.get(frame.f_lasti)
+        places: dict[Any, int] = self._spot(frame).sites
+        here: Any = frame.f_lasti
+        index = places.get(here)
         if index is None:
-            index = session.new_site(frame, self.root)
-            if index < 0:  # frames of the simulator that were not known yet: now they are
+            new: int = session.new_site(frame, self.root)
+            if new < 0:  # frames of the simulator that were not known yet: now they are
                 return self._find_site(frame)
-            places[frame.f_lasti] = index
+            places[here] = index = new
         self._frame, self._places = frame, places
         return index
 
@@ -207,7 +210,7 @@ class Issuer:
     def variables(self, *, outermost: bool = False) -> Variables:
         """Return what the kernel's running functions call their tensors; see `Variables`."""
         return Variables(
-            _getframe(OWN_FRAMES), self.root, self.session.is_library, outermost=outermost
+            _frame_at(OWN_FRAMES), self.root, self.session.is_library, outermost=outermost
         )
 
     def capacity(self, space: Space) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -24,14 +24,14 @@ Window = tuple[int, int, int, int]
 """Sectors of an allocation: the first one, rows, distance of rows, sectors of a row."""
 
 
-STARTS = ("cold", "warm", "dirty")
+STARTS: Final = ("cold", "warm", "dirty")
 """States of L2 at a launch: see `L2.start`."""
 
-GRANULE = 4
+GRANULE: Final = 4
 """Sectors of a line: what a granule, and so a run of sectors, may reach beyond an allocation's end."""
 
 
-RENAMED_AT_ONCE = 1 << 16
+RENAMED_AT_ONCE: Final = 1 << 16
 
 
 class L2:

@@ -27,15 +27,15 @@ class Lines:
 
     def __init__(self, chip: Chip) -> None:
         gm = chip.gm
-        self.sizes = gm.line, chip.hbm.page
-        self.waits = gm.same_line, chip.hbm.row_cycle
-        self.windows = gm.window_core, gm.store_window
+        self.sizes: tuple[int, int] = gm.line, chip.hbm.page
+        self.waits: tuple[float, float] = gm.same_line, chip.hbm.row_cycle
+        self.windows: tuple[float, float] = gm.window_core, gm.store_window
         self._moving: dict[Key, list[Port]] = {}
         self._changed: dict[int, list[Port]] = {}
 
     def come(self, port: Port, buffer: Any, low: int, high: int, bypass: bool) -> bool:
         """Take a port that begins to move the bytes [low, high) of an allocation; return whether it meets another."""
-        size = self.sizes[bypass]
+        size = self.sizes[1] if bypass else self.sizes[0]
         port.place = key = (buffer.index, low // size, (high - 1) // size, bypass)
         met = self._moving.get(key)
         if met is None:
@@ -72,14 +72,17 @@ class Lines:
         Each of its requests waits until the others' are served. What it has in flight meanwhile is its share of the
         core's window, half of it for a vector core, and no more than the whole transfer.
         """
-        wait = self.waits[port.place[3]] * (len(port.met) - 1)
+        wait = (self.waits[1] if port.place[3] else self.waits[0]) * (len(port.met) - 1)
         if not wait:
             return math.inf
-        window = self.windows[port.write]
+        window = self.windows[1] if port.write else self.windows[0]
         if port.other is not None:
             window //= 2
         transfer = port.transfer
         assert transfer is not None
-        rate = min(window, transfer.size) / wait
-        transfer.queued = max(transfer.queued, transfer.size / rate)
+        size = float(transfer.size)
+        rate = (window if window < size else size) / wait
+        queued = size / rate
+        if queued > transfer.queued:
+            transfer.queued = queued
         return rate

@@ -7,14 +7,14 @@ same: sources are read when an instruction starts, results are written when it r
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import mypyc_attr
 
 from ascend_sim.agenda import READ, RETIRE
-from ascend_sim.cost import Price, beside_writes, load_limit, price, whole
-from ascend_sim.trace import Conflicts, Item, Kind
+from ascend_sim.cost import beside_writes, load_limit, price, whole
+from ascend_sim.prices import Price
+from ascend_sim.trace import Conflicts, Item, Kind, Transfer
 from isa.faults import IsaFault
 from isa.types import CacheMode, Pipe
 
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from ascend_sim.unit_flags import UnitFlags
     from isa.instruction import Call
 
-_INSTRUCTION, _SET, _WAIT, _BARRIER = Kind.INSTRUCTION, Kind.SET_FLAG, Kind.WAIT_FLAG, Kind.BARRIER
+_INSTRUCTION: Final = Kind.INSTRUCTION
+_SET: Final = Kind.SET_FLAG
+_WAIT: Final = Kind.WAIT_FLAG
+_BARRIER: Final = Kind.BARRIER
 
 
-_BYPASS = CacheMode.CACHE_MODE_DISABLE
-_MTE2 = Pipe.MTE2
+_BYPASS: Final = CacheMode.CACHE_MODE_DISABLE
+_MTE2: Final = Pipe.MTE2
 
 
 class Flag:
@@ -38,7 +41,7 @@ class Flag:
     __slots__ = ("sets", "tokens", "waiter", "waits")
 
     def __init__(self) -> None:
-        self.tokens: deque[tuple[int, Item]] = deque()
+        self.tokens: list[tuple[int, Item]] = []
         self.waiter: Any = None
         self.sets: list[Item] = []
         self.waits = 0
@@ -80,8 +83,10 @@ class PipeQueue:
     def reset(self, time: int) -> None:
         """Empty the pipe at the start of a block."""
         self.places = [Place(time) for _ in range(self.depth)]
-        self.first = self.last = self.held = 0
-        self.flying: deque[Item] = deque()  # started, end not known yet; with the sets behind them
+        self.first: int = 0
+        self.last: int = 0
+        self.held: int = 0
+        self.flying: list[Item] = []  # started, end not known yet; with the sets behind them
         self.accept = time
         self.landed = time
         self.blocked: Item | None = None
@@ -113,7 +118,7 @@ class PipeQueue:
                     core.flag(step).waiter = self
                     self.blocked = item
                     break
-                visible, item.partner = flag.tokens.popleft()
+                visible, item.partner = flag.tokens.pop(0)
                 if visible > head:
                     head = visible
                 item.start = item.accept = item.end = accept = head
@@ -183,7 +188,7 @@ class PipeQueue:
                 item.end = landed
             else:
                 landed = item.end
-            flying.popleft()
+            del flying[0]
         self.landed = landed
         if not flying:
             if self.blocked is not None and self.blocked.step.kind is _BARRIER:
@@ -308,21 +313,21 @@ class MovePipe(PipeQueue):
     What does not touch GM (L0C to L1, constant fills) has a price of its own.
     """
 
-    __slots__ = ("asking", "interval", "port")
+    __slots__ = ("_ask", "asking", "interval", "port")
 
     def __init__(self, core: Core, pipe: Pipe, depth: int, rank: int, port: Port) -> None:
         super().__init__(core, pipe, depth, rank)
         self.port = port
-        self.asking = (
-            0  # transfers that have started, and whose request the memory system does not have yet
-        )
+        # Transfers that have started, and whose request the memory system does not have yet.
+        self.asking = 0
         port.begun, port.done = self.begun, self.done
-        self.interval = whole(core.chip.gm.move_issue)
+        self._ask = self._request  # bound once
+        self.interval: int = whole(core.chip.gm.move_issue)
 
     def begin(self, item: Item, start: int) -> None:
         """Start a transfer; the memory system will tell its end."""
         step = item.step
-        route = step.price
+        route: Route | None = step.price
         if route is None:
             route = step.price = self._route(item.call.template)
         self.accept = item.accept = start + route.interval
@@ -341,7 +346,7 @@ class MovePipe(PipeQueue):
         # Else the port is still idle when the request comes, and a load's bytes begin to pass at once.
         self.asking += 1
         port.asked = start
-        self.core.agenda.at(start, READ, self.rank + item.index, self._request, item)
+        self.core.agenda.at(start, READ, self.rank + item.index, self._ask, item)
 
     def _route(self, call: Call) -> Route:
         if not call.writes:
@@ -374,7 +379,7 @@ class MovePipe(PipeQueue):
         if core.numerics:
             self._read(item)
         route: Route = item.step.price
-        base = item.call.base
+        base: int = item.call.base
         assert route.bursts is not None
         held = self.blocked is item
         self.asking -= 1
@@ -408,7 +413,7 @@ class MovePipe(PipeQueue):
     def done(self, item: Item) -> None:
         """Take the end of a transfer's bytes: its results follow after the latency; what waited can go on."""
         core = self.core
-        transfer: Any = item.spent
+        transfer: Transfer = item.spent  # type: ignore[assignment]
         end = transfer.passed + transfer.latency
         if self.port.write:
             if end > item.accept:

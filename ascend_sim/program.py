@@ -11,7 +11,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from sys import _getframe
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from greenlet import GreenletExit, greenlet
 from mypy_extensions import mypyc_attr
@@ -42,13 +42,14 @@ if TYPE_CHECKING:
     from isa.access import Access
     from isa.instruction import Call
 
-_M = Pipe.M
-_INSTRUCTION = Kind.INSTRUCTION
+_frame_at: Final = _getframe
+_M: Final = Pipe.M
+_INSTRUCTION: Final = Kind.INSTRUCTION
 
-AHEAD = 256
+AHEAD: Final = 256
 """How many items the kernel's Python runs ahead of the scalar unit: enough to make greenlet switches rare."""
 
-_FAREWELLS = 3
+_FAREWELLS: Final = 3
 """How often a kernel is told to end: its own clean-up may still issue."""
 
 
@@ -169,10 +170,9 @@ class Program(ScalarItems):
 
     def issue(self, call: Call, depth: int = 3) -> None:
         """Take a bound instruction; the kernel's frame is `depth` frames above `site`, or further up."""
-        frame = _getframe(depth - 2 + OWN_FRAMES)
-        site = self._places.get(frame.f_lasti) if frame is self._frame else None
-        if site is None:
-            site = self._find_site(frame)
+        frame = _frame_at(depth - 2 + OWN_FRAMES)
+        found = self._places.get(frame.f_lasti) if frame is self._frame else None
+        site = self._find_site(frame) if found is None else found
         registers = self.registers
         if registers.atomic_type is not None:
             call = as_atomic(call, registers.atomic_operation, registers.atomic_type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -14,11 +14,23 @@ from isa.types import Pipe
 if TYPE_CHECKING:
     from ascend_sim.gm import Port
 
-WAIT, BARRIER, SET, COMPUTE, MOVE, LOCAL = range(6)
-OWN = 6  # what the scalar unit does itself comes from here on
-OWN_SET, OWN_WAIT, OWN_BARRIER, SPEND, READ_GM = range(OWN, OWN + 5)
+WAIT: Final = 0
+BARRIER: Final = 1
+SET: Final = 2
+COMPUTE: Final = 3
+MOVE: Final = 4
+LOCAL: Final = 5
+OWN: Final = 6  # what the scalar unit does itself comes from here on
+OWN_SET: Final = 6
+OWN_WAIT: Final = 7
+OWN_BARRIER: Final = 8
+SPEND: Final = 9
+READ_GM: Final = 10
 
-_FREE, _FOR_FLAG, _FOR_BARRIER, _FOR_MOVE = range(4)
+_FREE: Final = 0
+_FOR_FLAG: Final = 1
+_FOR_BARRIER: Final = 2
+_FOR_MOVE: Final = 3
 
 
 class Operation:

@@ -48,9 +48,9 @@ class Requests:
     """
 
     def __init__(self, chip: Chip) -> None:
-        self.line = chip.gm.line
-        self.sector = chip.gm.sector
-        self.entry = chip.gm.window_entry
+        self.line: int = chip.gm.line
+        self.sector: int = chip.gm.sector
+        self.entry: int = chip.gm.window_entry
         self.least = chip.hbm.least
 
     def cut(self, bursts: Bursts, base: int, granule: int) -> Cut:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from mypy_extensions import mypyc_attr
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 Number = Any
 """An int or a float as it is: compiled code would make a float of an int that is annotated as one."""
-POLLS = 1024
+POLLS: Final = 1024
 """Equal reads of GM in a row after which the others are looked at: whether any of them can still change the value."""
-POLL_ITEMS = 8
+POLL_ITEMS: Final = 8
 """Items of one turn of a loop that polls, at most."""
 
 _NO_BYTES: NDArray[np.uint8] = np.empty(0, np.uint8)  # a register's content lies in no memory

@@ -7,25 +7,33 @@ form a class and run at one rate, so a change costs time by the number of classe
 
 from __future__ import annotations
 
-import heapq
 import math
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
     from ascend_sim.gm import Port
 
-EPSILON = 1e-6
+_push: Final = heappush
+_pop: Final = heappop
+
+EPSILON: Final = 1e-6
 """Bytes that are rounding errors."""
 
-HIT, MISS, WRITE, BYPASS_WRITE, BACK, LOST = 0, 1, 2, 3, 4, 5
+HIT: Final = 0
+MISS: Final = 1
+WRITE: Final = 2
+BYPASS_WRITE: Final = 3
+BACK: Final = 4
+LOST: Final = 5
 """What a port moves: bytes that L2 holds, bytes that it fetches from HBM, bytes into L2, bytes past it.
 
 The last two are what HBM takes besides: dirty bytes that leave L2 for those that come, and bytes that it could have
 moved in the time that short bursts take.
 """
 
-SHARES = 8
+SHARES: Final = 8
 """Dirty bytes that a moved byte pushes out are counted in eighths: ports that push out as many share a class."""
 
 
@@ -54,24 +62,35 @@ class Servers:
     """L2 and HBM. `demand` is what the ports could take, by kind, in bytes a cycle."""
 
     def __init__(self, chip: Chip) -> None:
-        self.hbm = chip.bytes_per_cycle(chip.hbm.gbps)
-        self.l2_read = chip.bytes_per_cycle(chip.l2.read_gbps)
-        self.l2_all = chip.bytes_per_cycle(chip.l2.mixed_gbps)
-        self.least = min(self.hbm, self.l2_read, self.l2_all)  # as much is never too much
-        self.turnaround = chip.hbm.turnaround
-        self.demand = [0.0] * 6
+        self.hbm: float = chip.bytes_per_cycle(chip.hbm.gbps)
+        self.l2_read: float = chip.bytes_per_cycle(chip.l2.read_gbps)
+        self.l2_all: float = chip.bytes_per_cycle(chip.l2.mixed_gbps)
+        self.least: float = min(self.hbm, self.l2_read, self.l2_all)  # as much is never too much
+        self.turnaround: float = chip.hbm.turnaround
+        self.demand: list[float] = [0.0] * 6
         self._classes: dict[tuple[int, float, float, float], _Class] = {}
         self._groups: list[_Class] = []  # the classes that have members
         self._last = 0  # up to which cycle progress is accounted for
 
+    def asked(self) -> float:
+        """Return the bytes a cycle that they are asked for, of all kinds."""
+        total = 0.0
+        for rate in self.demand:
+            total += rate
+        return total
+
     @property
     def too_few(self) -> bool:
         """Whether they are asked for more than they have."""
-        hit, miss, write, direct, back, lost = self.demand
+        demand = self.demand
+        hit, miss, write = demand[HIT], demand[MISS], demand[WRITE]
+        direct, back, lost = demand[BYPASS_WRITE], demand[BACK], demand[LOST]
+        stored = direct + back
+        turns = self.turnaround * (miss if miss < stored else stored)
         return (
             hit + miss > self.l2_read
             or hit + miss + write > self.l2_all
-            or miss + direct + back + lost + self.turnaround * min(miss, direct + back) > self.hbm
+            or miss + direct + back + lost + turns > self.hbm
         )
 
     # ---- who shares -------------------------------------------------------------------------
@@ -97,7 +116,7 @@ class Servers:
         group: _Class = port.group
         port.finish = group.progress + size
         port.ticket += 1
-        heapq.heappush(group.heap, (port.finish, port.rank, port.ticket, port))
+        _push(group.heap, (port.finish, port.rank, port.ticket, port))
 
     def leave(self, port: Port) -> float:
         """Dismiss a port; return the bytes that it has not moved yet."""
@@ -128,7 +147,9 @@ class Servers:
             self.demand[BACK] += asked * group.back
             self.demand[LOST] += asked * group.lost
             group.rate = group.cap
-        hit, miss, write, direct, back, lost = self.demand
+        demand = self.demand
+        hit, miss, write = demand[HIT], demand[MISS], demand[WRITE]
+        direct, back, lost = demand[BYPASS_WRITE], demand[BACK], demand[LOST]
         if hit + miss > self.l2_read:
             self._cap((HIT, MISS), self.l2_read)
         if hit + miss + write > self.l2_all:
@@ -158,7 +179,7 @@ class Servers:
         for group in self._groups:
             heap = group.heap
             while heap[0][2] != heap[0][3].ticket:
-                heapq.heappop(heap)
+                _pop(heap)
             left = (heap[0][0] - group.progress - EPSILON) / group.rate
             if left < soonest:
                 soonest = left
@@ -171,7 +192,7 @@ class Servers:
             heap = group.heap
             moved = group.progress + (EPSILON if group.progress < 1 else EPSILON * group.progress)
             while heap and (heap[0][0] <= moved or heap[0][2] != heap[0][3].ticket):
-                _, rank, ticket, port = heapq.heappop(heap)
+                _, rank, ticket, port = _pop(heap)
                 if ticket == port.ticket:
                     done.append((rank, port))
         done.sort()  # ranks are unique

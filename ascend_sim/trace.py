@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
 from isa.types import CoreKind, HardEvent, Pipe
 
-PIPES = len(Pipe)
+PIPES: Final = len(Pipe)
 
 
 class Kind(IntEnum):
@@ -181,13 +181,15 @@ class Step:
         self.kind = kind
         self.name = name  # "add", "data_copy", "set_flag", "wait_flag", "pipe_barrier"
         self.site = site  # index into Log.sites
-        self.slot = kind * PIPES + pipe  # both in one plain number
+        self.slot: int = kind * PIPES + pipe  # both in one plain number
         self.phase = 0  # index into Log.phases; 0 is the unnamed phase
         self.bytes = 0  # payload of a move
         self.work = 0  # repeats (V) or fractal cycles (M)
         self.event: HardEvent | None = None  # of SET_FLAG and WAIT_FLAG
         self.event_id = -1
-        self.flag = -1  # event and id in one number; of PIPE_ALL the pipes waited for, a bit each
+        self.flag: int = (
+            -1
+        )  # event and id in one number; of PIPE_ALL the pipes waited for, a bit each
         self.forget: Any = None  # of the wait of alloc_tensor: owner, memory, address, length
         self.mode = -1  # of a set between cores (`event` is None then)
         self.cause = Cause.FLAG  # of WAIT_FLAG and BARRIER: how the ledger names the wait

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from mypy_extensions import mypyc_attr
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from isa.tensor import Owner
 
 
-_NZ_AXES = 4
+_NZ_AXES: Final = 4
 """Axes of what a copy to NZ writes: matrices, column groups, rows, a block."""
-FRACTAL = 16
+FRACTAL: Final = 16
 """Rows of a fractal."""
-_RECENT = 32
+_RECENT: Final = 32
 """Copies with filler that are remembered, to say where a byte of it came from."""
 
 
