@@ -6,25 +6,12 @@ from typing import TYPE_CHECKING
 
 from ascend_sim import messages
 from ascend_sim.compiled import FILES
+from ascend_sim.spots import Spot
 from ascend_sim.trace import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import CodeType, FrameType, TracebackType
-
-
-class Spot:
-    """A function of a kernel, called in one way: `below` it those that it calls, `sites` its own call sites.
-
-    Functions by code and the caller's instruction, sites by instruction; both as their offsets. A code goes by its id:
-    a hash would go over all its constants.
-    """
-
-    __slots__ = ("below", "sites")
-
-    def __init__(self) -> None:
-        self.below: dict[tuple[int, int], Spot] = {}
-        self.sites: dict[int, int] = {}
 
 
 class CallSites:

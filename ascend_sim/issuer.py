@@ -10,10 +10,10 @@ from greenlet import getcurrent
 from mypy_extensions import mypyc_attr
 
 from ascend_sim import errors
-from ascend_sim.call_sites import Spot
 from ascend_sim.errors import Finding, KernelError
 from ascend_sim.kernel_root import run
 from ascend_sim.naming import Variables
+from ascend_sim.spots import Spot
 from ascend_sim.trace import Item, Kind, Step
 from isa.stream import Registers
 from isa.types import Pipe
@@ -127,7 +127,7 @@ class Issuer:
             frame = frame.f_back
         if frame is None or frame.f_code is self.root:
             return 0
-        places: dict[Any, int] = self._spot(frame).sites
+        places = self._spot(frame).sites
         here: Any = frame.f_lasti
         index = places.get(here)
         if index is None:
@@ -141,12 +141,17 @@ class Issuer:
     def _spot(self, frame: FrameType | None) -> Spot:
         """Return how a function was called: known as far up as its callers are those of the last time."""
         if frame is None or frame.f_code is self.root:
-            return self.session.spots
+            top: Spot = self.session.spots
+            return top
         trail = self._trail
-        for place in range(len(trail) - 1, -1, -1):
-            if trail[place][0] is frame:
-                del trail[place + 1 :]
-                return trail[place][1]
+        place = len(trail) - 1
+        while place >= 0:
+            known = trail[place]
+            if known[0] is frame:
+                if place + 1 < len(trail):
+                    del trail[place + 1 :]
+                return known[1]
+            place -= 1
         caller = frame.f_back
         below = self._spot(caller).below
         key = (id(frame.f_code), -1 if caller is None else caller.f_lasti)

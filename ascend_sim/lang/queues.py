@@ -6,14 +6,14 @@ them. `alloc_tensor` waits for the block's last free event, `enque` sets and `de
 
 from __future__ import annotations
 
-from collections import deque as double_ended
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ascend_sim.block_ring import DEQUE, ENQUE, FREE, OCCUPIED, Block, BlockRing
 from ascend_sim.lang.refused import OwnPool
 from ascend_sim.trace import Cause
 from isa.faults import fault
 from isa.stream import current
-from isa.tensor import LocalTensor, Owner, element_type
+from isa.tensor import LocalTensor, element_type
 from isa.types import POSITION_SPACE, DType, HardEvent, Space, TPosition
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ _BIND_OF: dict[TPosition, tuple[TPosition, TPosition]] = {
     _P.C2PIPE2GM: (_P.B1, _P.C2PIPE2GM),
 }
 
-FREE, OCCUPIED, ENQUE, DEQUE = "free", "allocated", "enqueued", "dequeued"
-
 
 def program() -> Program:
     """Return the running program; fault outside a kernel."""
@@ -71,28 +69,7 @@ def program() -> Program:
     return stream  # type: ignore[no-any-return]
 
 
-class _Block:
-    """One buffer of a queue."""
-
-    __slots__ = (
-        "addr", "bytes", "free_id", "next", "number", "owner", "serial", "site", "state", "tensors",
-    )  # fmt: skip
-
-    next: _Block
-
-    def __init__(self, addr: int, number: int, label: str, space: Space, length: int) -> None:
-        self.addr = addr
-        self.number = number
-        self.owner = program().session.owner(f"{label}[{number}]", space, addr, length)
-        self.serial = self.owner.serial
-        self.bytes = (self.owner, space, addr, length)
-        self.state = FREE
-        self.free_id: int | None = None
-        self.site = 0
-        self.tensors: dict[Any, tuple[LocalTensor, Any]] = {}  # by DType
-
-
-class TQueBind(OwnPool):
+class TQueBind(BlockRing, OwnPool):
     """A queue of buffers between two positions: `TQueBind(src, dst, depth)`."""
 
     def __init__(
@@ -110,17 +87,11 @@ class TQueBind(OwnPool):
                 f"no queue leads from {src.name} to {dst.name} on the 910B; VECCALC is for TBuf, a queue takes VECIN, "
                 f"VECOUT, A1, A2, B1, B2, C1, C2 or CO1",
             )
-        self.src, self.dst, self.depth = src, dst, int(depth)
+        super().__init__(int(depth), int(events[0]), int(events[1]))
+        self.src, self.dst = src, dst
         self.enque_event, self.free_event = events
-        self._enque_number, self._free_number = int(self.enque_event), int(self.free_event)
-        self._stream: Program | None = None  # that of its buffers
         self.position = src if dst in (TPosition.GM, TPosition.CO2) else dst
-        self.label = "queue"
         self.length = 0
-        self._blocks: list[_Block] = []
-        self._first: _Block | None = None  # where the search for a free one starts
-        self._by_owner: dict[Owner | None, _Block] = {}
-        self._filled: double_ended[tuple[_Block, int]] = double_ended()
 
     # ---- life of a block --------------------------------------------------------------------
 
@@ -131,9 +102,11 @@ class TQueBind(OwnPool):
 
         With a tensor in place of the type, that tensor becomes the block's.
         """
-        stream = current.get(None)
-        if stream is not self._stream:
-            stream = program()
+        if tensor is None:
+            usual: LocalTensor | None = self._allocate(dtype)
+            if usual is not None:
+                return usual
+        stream = program()
         block = self._first
         if block is None or block.state is not FREE:
             block = self._free_block(stream)
@@ -146,12 +119,9 @@ class TQueBind(OwnPool):
         else:
             block.free_id = None
             stream.queue_wait(self._free_number, free_id, block, _BUFFER, block.bytes)
-        known = block.tensors.get(dtype) if type(dtype) is DType else None
-        if known is not None and known[0].key is known[1] and tensor is None:
-            return known[0]
         return self._tensor(block, dtype if tensor is None else tensor)
 
-    def _free_block(self, stream: Program) -> _Block:
+    def _free_block(self, stream: Program) -> Block:
         """Return the next free block after those that are in use."""
         blocks = self._blocks
         start = self._first.number if self._first is not None else 0
@@ -160,7 +130,7 @@ class TQueBind(OwnPool):
                 return block
         return self._nothing_free(stream)
 
-    def _tensor(self, block: _Block, dtype: Any) -> LocalTensor:
+    def _tensor(self, block: Block, dtype: Any) -> LocalTensor:
         if type(dtype) is not DType:
             return self._other_tensor(block, dtype)
         known = block.tensors.get(dtype)
@@ -178,7 +148,7 @@ class TQueBind(OwnPool):
             block.tensors[dtype] = (tensor, tensor.key)
         return tensor
 
-    def _other_tensor(self, block: _Block, what: Any) -> LocalTensor:
+    def _other_tensor(self, block: Block, what: Any) -> LocalTensor:
         """Return the block as a tensor for what is no type of the machine: a tensor to become it, or Python's types."""
         if not isinstance(what, LocalTensor):
             return self._tensor(block, element_type(f"{self.label}: the tensor", what))
@@ -217,9 +187,9 @@ class TQueBind(OwnPool):
         self, tensor: LocalTensor, src_user_pos: Any = None, dst_user_pos: Any = None
     ) -> None:
         """Hand a filled tensor to the consumer: its pipe may start when the producer's earlier work is complete."""
-        stream = current.get(None)
-        if stream is not self._stream:
-            stream = program()
+        if src_user_pos is None and dst_user_pos is None and self._enqueue(tensor):
+            return
+        stream = program()
         block = self._by_owner.get(tensor.owner) if type(tensor) is LocalTensor else None
         if block is None:
             self._foreign(tensor, "enque")
@@ -230,7 +200,7 @@ class TQueBind(OwnPool):
                 f"enque: {block.owner.label} is {block.state}, only an allocated tensor can be enqueued",
                 self.label,
             )
-        if len(self._filled) >= (self.depth or 1):
+        if len(self._filled) >= self._room:
             fault(
                 "QUEUE",
                 "queue-depth",
@@ -256,9 +226,11 @@ class TQueBind(OwnPool):
 
         With a tensor in place of the type, that tensor becomes the block's.
         """
-        stream = current.get(None)
-        if stream is not self._stream:
-            stream = program()
+        if src_user_pos is None and dst_user_pos is None and tensor is None:
+            usual: LocalTensor | None = self._dequeue(dtype)
+            if usual is not None:
+                return usual
+        stream = program()
         if not self._filled:
             held = [block for block in self._blocks if block.state is OCCUPIED]
             why = (
@@ -267,22 +239,19 @@ class TQueBind(OwnPool):
                 else "nothing was enqueued"
             )
             fault("QUEUE", "deque-empty", f"deque: {self.label} is empty: {why}", self.label)
-        block, event_id = self._filled.popleft()
+        block, event_id = self._filled.pop(0)
         event = self._enque_number
         if src_user_pos is not None or dst_user_pos is not None:
             event = int(self._event(src_user_pos, dst_user_pos))
         block.state = DEQUE
         stream.queue_wait(event, event_id, block, _FLAG)
-        known = block.tensors.get(dtype) if type(dtype) is DType else None
-        if known is not None and known[0].key is known[1] and tensor is None:
-            return known[0]
         return self._tensor(block, dtype if tensor is None else tensor)
 
     def free_tensor(self, tensor: LocalTensor) -> None:
         """Give a block back: whoever allocates it next waits until the consumer's earlier work is complete."""
-        stream = current.get(None)
-        if stream is not self._stream:
-            stream = program()
+        if self._give_back(tensor):
+            return
+        stream = program()
         block = self._by_owner.get(tensor.owner) if type(tensor) is LocalTensor else None
         if block is None:
             self._foreign(tensor, "free_tensor")
@@ -331,7 +300,7 @@ class TQueBind(OwnPool):
 
     def vacant_in_que(self) -> bool:
         """Return whether another tensor may be enqueued."""
-        return len(self._filled) < (self.depth or 1)
+        return len(self._filled) < self._room
 
     def has_idle_buffer(self) -> bool:
         """Return whether a block is free."""
@@ -352,12 +321,19 @@ class TQueBind(OwnPool):
         """Get the buffers."""
         self.label, self.length = label, length
         self._stream = program()
-        self._blocks = [
-            _Block(address + number * length, number, label, POSITION_SPACE[self.position], length)
+        space, owner = POSITION_SPACE[self.position], self._stream.session.owner
+        self._blocks = blocks = [
+            Block(
+                owner(f"{label}[{number}]", space, address + number * length, length),
+                space,
+                address + number * length,
+                length,
+                number,
+            )
             for number in range(count)
         ]
-        for block in self._blocks:
-            block.next = self._blocks[(block.number + 1) % count]
+        for block in blocks:
+            block.next = blocks[(block.number + 1) % count]
         self._first = self._blocks[0]
         self._by_owner = {block.owner: block for block in self._blocks}
 
@@ -369,7 +345,7 @@ class TQueBind(OwnPool):
                 stream.release_event(self.free_event, block.free_id)
                 block.free_id = None
 
-    def _leaks(self) -> list[_Block]:
+    def _leaks(self) -> list[Block]:
         """Return the buffers that nobody gave back."""
         return [block for block in self._blocks if block.state is not FREE]
 
