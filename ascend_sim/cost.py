@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ascend_sim.prices import Price
 from isa.types import Pipe
 
 if TYPE_CHECKING:
-    from ascend_sim.config import Chip
+    from ascend_sim.config import Chip, UbBanks
     from isa.instruction import Call
+
+Geometry = tuple[tuple[bool, int, int, int, int], ...]
+"""`Call.geometry` of a vector call."""
 
 
 def whole(cycles: float) -> int:
@@ -96,28 +100,29 @@ def bank_conflict_cycles(call: Call, chip: Chip, slope: float) -> float:
     has reads, or writes. A read and a write in one bank add a part of a cycle, except where the write trails the
     read through the same banks at the same stride.
     """
-    geometry = call.geometry
-    if not geometry:
+    if not call.geometry:
         return 0.0
-    banks = chip.ub_banks
+    return _conflicts(call.geometry, call.work, chip.ub_banks, slope)
+
+
+@lru_cache(1 << 14)  # loops and launches come to the same few again and again
+def _conflicts(geometry: Geometry, work: int, banks: UbBanks, slope: float) -> float:
     row, groups = banks.row_bytes, banks.groups
     period = groups  # a repeat stride moves the pattern by whole rows, so it comes back after `groups` repeats
     total = 0.0
-    phases = min(call.work, period)
+    phases = min(work, period)
     span = groups * banks.bank_bytes
-    if any(_last_byte(operand, call.work) // span != operand[1] // span for operand in geometry):
-        phases = (
-            call.work
-        )  # an operand comes into another bank of its groups: each repeat by itself
+    if any(_last_byte(operand, work) // span != operand[1] // span for operand in geometry):
+        phases = work  # an operand comes into another bank of its groups: each repeat by itself
     elif len({step % (row * groups) for _, _, _, step, _ in geometry}) == 1:
         phases = 1  # all operands move on alike: every repeat has the same pattern
     known: dict[tuple[tuple[int, ...], ...], float] = {}
     for phase in range(phases):
-        weight = 1 if phases == call.work else (call.work - phase + phases - 1) // phases
+        weight = 1 if phases == work else (work - phase + phases - 1) // phases
         pattern = tuple([_pattern(operand, phase, row * groups, span) for operand in geometry])
         extra = known.get(pattern)
         if extra is None:
-            extra = known[pattern] = _repeat_extra(geometry, chip, phase, slope)
+            extra = known[pattern] = _repeat_extra(geometry, banks, phase, slope)
         total += weight * extra
     return total
 
@@ -138,10 +143,7 @@ def _last_byte(operand: tuple[bool, int, int, int, int], repeats: int) -> int:
     return address + (repeats - 1) * step + (blocks - 1) * block_stride
 
 
-def _repeat_extra(
-    geometry: tuple[tuple[bool, int, int, int, int], ...], chip: Chip, repeat: int, slope: float
-) -> float:
-    banks = chip.ub_banks
+def _repeat_extra(geometry: Geometry, banks: UbBanks, repeat: int, slope: float) -> float:
     row, groups = banks.row_bytes, banks.groups
     span = groups * banks.bank_bytes  # bytes that one bank of every group covers
     reads = [0] * groups

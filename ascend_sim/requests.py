@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from isa.access import byte_ranges
 
 if TYPE_CHECKING:
     from ascend_sim.config import Chip
@@ -40,6 +43,48 @@ class Bursts:
         self.lost = -1
 
 
+def _cut_run(low: int, high: int, granule: int, line: int, sector: int, entry: int) -> Cut:
+    """Cut one run of bytes."""
+    lines = (high - 1) // line - low // line + 1
+    ragged = low % sector != 0 and lines > 1
+    moved = lines * line if ragged else ((high - 1) // granule - low // granule + 1) * granule
+    return moved, high - low if ragged else 0, moved / (-(-moved // entry) * entry)
+
+
+def _cut_ranges(ranges: Any, granule: int, line: int, sector: int, entry: int) -> Cut:
+    """Cut runs of bytes, rows of (first, past last)."""
+    low, high = ranges[:, 0], ranges[:, 1]
+    lines = (high - 1) // line - low // line + 1
+    ragged = (low % sector != 0) & (lines > 1)
+    granules = (high - 1) // granule - low // granule + 1
+    sizes = np.where(ragged, lines * line, granules * granule)
+    moved = int(sizes.sum())
+    entries = int((-(-sizes // entry)).sum())
+    return (
+        moved,
+        int((high - low).sum()) if ragged.any() else 0,
+        moved / (entries * entry),
+    )
+
+
+PATTERNS: Final = 1 << 14
+"""Patterns of bursts whose cuts are known from earlier launches, at most."""
+
+
+def _find_pattern(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    size: int,
+    place: int,
+    sizes: tuple[int, int, int, int],
+) -> Cut:
+    """Cut elements of `size` bytes at all sums of index · stride, the first of them at byte `place` of a line."""
+    return _cut_ranges(byte_ranges(shape, strides, size, place), *sizes)
+
+
+_cut_pattern: Final[Any] = lru_cache(PATTERNS)(_find_pattern)
+
+
 class Requests:
     """Bytes on the way of each pattern of bursts.
 
@@ -62,21 +107,14 @@ class Requests:
             known = bursts.cuts[key] = self._cut(bursts.access, place, granule)
         return known
 
-    def _cut(self, origin: Access, place: int, granule: int) -> Cut:
-        line, sector = self.line, self.sector
-        ranges = origin.ranges() + (place - origin.low)
-        low, high = ranges[:, 0], ranges[:, 1]
-        lines = (high - 1) // line - low // line + 1
-        ragged = (low % sector != 0) & (lines > 1)
-        granules = (high - 1) // granule - low // granule + 1
-        sizes = np.where(ragged, lines * line, granules * granule)
-        moved = int(sizes.sum())
-        entries = int((-(-sizes // self.entry)).sum())
-        return (
-            moved,
-            int((high - low).sum()) if ragged.any() else 0,
-            moved / (entries * self.entry),
-        )
+    def _cut(self, origin: Any, place: int, granule: int) -> Cut:
+        sizes = (granule, self.line, self.sector, self.entry)
+        if origin.contiguous:
+            return _cut_run(place, place + origin.high - origin.low, *sizes)
+        if origin.lanes is not None:
+            return _cut_ranges(origin.ranges() + (place - origin.low), *sizes)
+        pattern: Cut = _cut_pattern(origin.shape, origin.strides, origin.dtype.size, place, sizes)
+        return pattern
 
     def lost(self, bursts: Bursts, moved: int) -> float:
         """Return what HBM could have moved besides each of `moved` bytes around L2: short bursts take longer."""

@@ -134,23 +134,14 @@ class Access:
     def _ranges(self) -> NDArray[np.int64]:
         if self.contiguous:
             return np.array([[self.low, self.high]], np.int64)
-        starts = np.full(1, self.base, np.int64)
-        run = self.dtype.size
-        axes = list(zip(self.shape, self.strides, strict=True))
         if self.lanes is None:
-            while axes and axes[-1][1] == run:  # the innermost axes that leave no gap are one run
-                run *= axes.pop()[0]
-            for count, stride in axes:
-                starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
-        else:
-            outer = len(axes) - self.lanes.ndim
-            for count, stride in axes[:outer]:
-                starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
-            offsets = np.zeros(1, np.int64)
-            for count, stride in axes[outer:]:
-                offsets = (offsets[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
-            starts = (starts[:, None] + offsets[self.lanes.ravel()]).ravel()
-        return merge_ranges(np.stack([starts, starts + run], axis=1))
+            return byte_ranges(self.shape, self.strides, self.dtype.size, self.base)
+        axes = list(zip(self.shape, self.strides, strict=True))
+        outer = len(axes) - self.lanes.ndim
+        starts = _all_sums(np.full(1, self.base, np.int64), axes[:outer])
+        offsets = _all_sums(np.zeros(1, np.int64), axes[outer:])
+        starts = (starts[:, None] + offsets[self.lanes.ravel()]).ravel()
+        return merge_ranges(np.stack([starts, starts + self.dtype.size], axis=1))
 
     def overlaps(self, other: Access) -> bool:
         """Return whether the two accesses share a byte."""
@@ -178,6 +169,25 @@ class Access:
 
     def __repr__(self) -> str:
         return f"<Access {self.name} {self.space.name}[{self.low}:{self.high}] {self.shape}×{self.strides}>"
+
+
+def byte_ranges(
+    shape: tuple[int, ...], strides: tuple[int, ...], size: int, base: int
+) -> NDArray[np.int64]:
+    """Return the bytes of elements of `size` bytes at base + Σ index · stride, as `Access.ranges` does."""
+    axes = list(zip(shape, strides, strict=True))
+    run = size
+    while axes and axes[-1][1] == run:  # the innermost axes that leave no gap are one run
+        run *= axes.pop()[0]
+    starts = _all_sums(np.full(1, base, np.int64), axes)
+    return merge_ranges(np.stack([starts, starts + run], axis=1))
+
+
+def _all_sums(starts: NDArray[np.int64], axes: list[tuple[int, int]]) -> NDArray[np.int64]:
+    """Return each start plus index · stride of each axis (count, stride), the last axis the fastest."""
+    for count, stride in axes:
+        starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
+    return starts
 
 
 def _product(counts: tuple[int, ...]) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ascend_sim.chip_file import nearest
 from ascend_sim.errors import ConfigError, host_error
+from ascend_sim.kernel_call import KernelCall
 from ascend_sim.lang.iteration import with_loops
 from ascend_sim.lang.uses import mentions
 from ascend_sim.placement import KernelType
@@ -105,13 +106,13 @@ def is_constant(annotation: Any) -> bool:
     return annotation is ConstExpr or getattr(annotation, "__origin__", None) is ConstExpr
 
 
-class Kernel:
+class Kernel(KernelCall):
     """A kernel function: `kernel[blocks](…)` launches it, inside a kernel it is an ordinary function."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         function = with_loops(function)
+        super().__init__(function)
         functools.update_wrapper(self, function)
-        self.function = function
         self.options = options
 
     @property
@@ -136,15 +137,6 @@ class Kernel:
             return launch_from_program(self, blocks, args, keywords)
 
         return launch_kernel
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Call the function inside a running kernel. Raises ConfigError outside one."""
-        if current.get(None) is None:
-            raise ConfigError(
-                f"{self.function.__name__} is a kernel: launch it with {self.function.__name__}[blocks](…) or "
-                f"ascend_sim.launch({self.function.__name__}, …)"
-            )
-        return self.function(*args, **keywords)
 
     def __repr__(self) -> str:
         return f"<kernel {self.function.__name__}>"
