@@ -31,13 +31,17 @@ if TYPE_CHECKING:
 _S: Final = Pipe.S
 _M: Final = Pipe.M
 _FIX: Final = Pipe.FIX
-_L0C = int(Space.L0C)
+_L0C: Final[int] = int(Space.L0C)
+_GM: Final[int] = GM_PLACE
+_MOVED: Final[Any] = MovedCall
+_FINISH: Final[int] = FINISH
+_S_NUMBER: Final[int] = int(Pipe.S)
 _INSTRUCTION: Final = Kind.INSTRUCTION
 _SET: Final = Kind.SET_FLAG
 _WAIT: Final = Kind.WAIT_FLAG
 _BARRIER: Final = Kind.BARRIER
-_WAITS: Final = len(Pipe)
-_EPOCH: Final = READS + 1
+_WAITS: Final[int] = len(Pipe)
+_EPOCH: Final[int] = READS + 1
 """Places in a clock behind those of the pipes: waits for other cores; behind its own reads, an epoch of theirs."""
 SAME_PIPE_WINDOW: Final = 16
 """Instructions of one pipe further apart than this do not overlap (the vendor's sanitizer draws the line here)."""
@@ -45,12 +49,16 @@ _PRUNE_AT: Final = 64
 
 
 class _Lane:
-    """One pipe in program order: what waits to be followed, and what it knows to be complete."""
+    """One pipe in program order: what waits to be followed, and what it knows to be complete.
 
-    __slots__ = ("count", "freed", "known", "pending", "pipe", "snapshot")
+    `number` is the pipe as a plain number, its place in a clock.
+    """
+
+    __slots__ = ("count", "freed", "known", "number", "pending", "pipe", "snapshot")
 
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
+        self.number: int = int(pipe)
         self.pending: deque[tuple[Item, list[int]]] = deque()
         self.known = [0] * (_EPOCH + 1)
         self.count = 0
@@ -65,8 +73,8 @@ class _Entry:
 
     def __init__(self, access: Access, write: bool, number: int, item: Item) -> None:
         self.access = access
-        self.low = access.low
-        self.high = access.high
+        self.low: int = access.low
+        self.high: int = access.high
         self.covered = (
             False  # a later write has taken all its bytes: that one stands for it from then on
         )
@@ -98,18 +106,21 @@ class Order:
         self._session = program.session
         self._lanes = {pipe: _Lane(pipe) for pipe in PIPES_OF[program.core_kind]}
         lanes = [None if pipe is _S else self._lanes.get(pipe) for pipe in Pipe]
-        self._lane_of = lanes * len(Kind)  # by `Step.slot`; None: the scalar unit
+        self._lane_of: list[_Lane | None] = lanes * len(
+            Kind
+        )  # by `Step.slot`; None: the scalar unit
         self._behind = 0  # items that are pending
         self._scalar = self._lanes[Pipe.S]
         self._scalar.snapshot = self._scalar.known
-        self._tokens: dict[int, deque[list[int]]] = {}
-        self._logs: dict[int, dict[Pipe, _Log]] = {}  # by memory or allocation
+        self._tokens: dict[int, list[list[int]]] = {}
+        self._logs: dict[int, dict[int, _Log]] = {}  # by memory or allocation
         self._written = Written(program)
         self._units = UnitOrder(program) if program.core_kind is CoreKind.AIC else None
-        self._enough_cells = program.core.enough_cells
+        self._enough_cells: int = program.core.enough_cells
         self._cores = program.session.core_order
         self._uses = program.session.gm_uses
         self._epochs = [NOTHING]  # what other cores are known to have done, wait after wait
+        self._unit: int = program.unit
         self._waits = 0  # for flags of other cores
         self._backlog: deque[tuple[Any, ...]] = deque()  # steps to take once it does so no longer
         self._stopped: Item | None = None  # the scalar unit's wait for a flag of another core
@@ -191,24 +202,24 @@ class Order:
         step = item.step
         kind = step.kind
         if kind is _INSTRUCTION:
-            call, pipe = item.call, lane.pipe
-            if type(call) is MovedCall:
+            call = item.call
+            if type(call) is _MOVED:
                 call.bind()
             flagged = call.unit_flag
-            if flagged and not self._units.may_start(pipe, lane, call):  # type: ignore[union-attr]
+            if flagged and not self._units.may_start(lane.pipe, lane, call):  # type: ignore[union-attr]
                 return False
             lane.count += 1
             if call.writes:
                 for access in call.reads:
-                    self._access(access, False, pipe, lane, item)
+                    self._access(access, False, lane, item)
                 access = call.writes[0]
-                self._access(access, True, pipe, lane, item)
+                self._access(access, True, lane, item)
                 self._written.instruction(item)
-            if flagged == FINISH:
-                self._units.finish(pipe, lane, call)  # type: ignore[union-attr]
+            if flagged and flagged == _FINISH:
+                self._units.finish(lane.pipe, lane, call)  # type: ignore[union-attr]
         elif kind is _SET:
             token = lane.known.copy()
-            token[lane.pipe] = lane.count
+            token[lane.number] = lane.count
             if step.event is None:
                 program = self._program
                 epoch = self._epochs[token[_EPOCH]]
@@ -216,17 +227,18 @@ class Order:
             else:
                 tokens = self._tokens.get(step.flag)
                 if tokens is None:
-                    tokens = self._tokens[step.flag] = deque()
-                tokens.append(token)
+                    self._tokens[step.flag] = [token]
+                else:
+                    tokens.append(token)
         elif kind is _WAIT:
             tokens = self._tokens.get(step.flag)
             if not tokens:
                 return False
-            _join(lane.known, tokens.popleft())
+            _join(lane.known, tokens.pop(0))
             if step.forget is not None:
                 self._written.forget(*step.forget)
         else:
-            lane.known[lane.pipe] = lane.count
+            lane.known[lane.number] = lane.count
         return True
 
     def _scalar_item(self, item: Item) -> None:
@@ -240,7 +252,7 @@ class Order:
                 epoch = self._epochs[token[_EPOCH]]
                 self._cores.set(program.core, item, program.unit, token[:_EPOCH], epoch)
                 return
-            self._tokens.setdefault(item.flag, deque()).append(token)
+            self._tokens.setdefault(item.flag, []).append(token)
             self._follow()
         elif kind is _WAIT:
             if item.event is None:
@@ -250,7 +262,7 @@ class Order:
             tokens = self._tokens.get(item.flag)
             if tokens:
                 known = lane.known.copy()
-                _join(known, tokens.popleft())
+                _join(known, tokens.pop(0))
                 lane.known = known
         elif kind is _BARRIER:
             known = lane.known.copy()
@@ -276,11 +288,11 @@ class Order:
         lane = self._scalar
         lane.count += 1
         if access.buffer is None:
-            self._access(access, write, Pipe.S, lane, item)
+            self._access(access, write, lane, item)
             self._written.scalar(item, access, write=write)
             return
         self._line = self.fill(access.buffer, access.low)
-        self._access(access, write, Pipe.S, lane, item)
+        self._access(access, write, lane, item)
         if write and self._line is not None and self._line.written is None:
             self._line.written = (item, access)
         self._line = None
@@ -335,32 +347,34 @@ class Order:
             unit = self._program.unit
             self._uses.append((unit, line.whole, True, item, _S, number, epoch, known, line))
 
-    def _access(self, access: Access, write: bool, pipe: Pipe, lane: _Lane, item: Item) -> None:
-        place = access.place
+    def _access(self, access: Access, write: bool, lane: _Lane, item: Item) -> None:
+        place: int = access.place
+        pipe = lane.number
         logs = self._logs.get(place)
         if logs is None:
             logs = self._logs[place] = {}
         known = lane.known
         number = lane.count
-        if place >= GM_PLACE and not item.polls:
+        if place >= _GM and not item.step.polls:
             epoch = self._epochs[known[_EPOCH]]
             line = self._line
-            knows = known[_S] if line is None else known
-            if pipe is _S and not write:
+            knows: Any = known[_S_NUMBER] if line is None else known
+            if pipe == _S_NUMBER and not write:
                 # The scalar unit has what it reads before it issues anything further, a set for others too.
                 number = known[READS] + 1
                 lane.known = known.copy()
                 lane.known[READS] = number
             self._uses.append(
-                (self._program.unit, access, write, item, pipe, number, epoch, knows, line)
+                (self._unit, access, write, item, lane.pipe, number, epoch, knows, line)
             )
             number = lane.count
-        low, high = access.low, access.high
-        sums = pipe is _M and place == _L0C
+        low: int = access.low
+        high: int = access.high
+        sums = place == _L0C and lane.pipe is _M
         for other_pipe, log in logs.items():
             limit = known[other_pipe]
-            if other_pipe is pipe:
-                if pipe is _S:
+            if other_pipe == pipe:
+                if pipe == _S_NUMBER:
                     continue
                 if limit < number - SAME_PIPE_WINDOW - 1:
                     limit = number - SAME_PIPE_WINDOW - 1
@@ -368,7 +382,11 @@ class Order:
                 limit = lane.freed
             if (log.last if write else log.last_write) <= limit:
                 continue
-            for entry in reversed(log.entries):
+            entries = log.entries
+            behind = len(entries)
+            while behind > 0:
+                behind -= 1
+                entry = entries[behind]
                 if entry.number <= limit:
                     break
                 if (
@@ -376,13 +394,13 @@ class Order:
                     and entry.low < high
                     and (write or entry.write)
                     and not entry.covered
-                    and (other_pipe is not pipe or entry.number != number)
-                    and self._meets(entry, access, write, item, sums and other_pipe is pipe)
+                    and (other_pipe != pipe or entry.number != number)
+                    and self._meets(entry, access, write, item, sums and other_pipe == pipe)
                     and entry.write
                     and entry.access.covers(access)
                 ):
                     break  # what lies before it has been overwritten: its own hazard says so
-        if pipe is _S and not write:
+        if pipe == _S_NUMBER and not write:
             return  # the scalar unit has the value before it issues anything further
         own = logs.get(pipe)
         if own is None:
@@ -417,7 +435,7 @@ class Order:
             return None
         return self._program.variables()
 
-    def _prune(self, pipe: Pipe, log: _Log) -> None:
+    def _prune(self, pipe: int, log: _Log) -> None:
         """Drop what every pipe knows to be complete."""
         floor = min(lane.known[pipe] for lane in self._lanes.values())
         log.entries = [entry for entry in log.entries if entry.number > floor]

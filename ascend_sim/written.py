@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from isa.tensor import Owner
 
 
+_left: Final[Any] = bisect_left
+_right: Final[Any] = bisect_right
 _NZ_AXES: Final = 4
 """Axes of what a copy to NZ writes: matrices, column groups, rows, a block."""
 FRACTAL: Final = 16
@@ -42,31 +44,49 @@ class _Ranges:
 
     def covers(self, low: int, high: int) -> bool:
         """Return whether all bytes from `low` to `high` are among them."""
-        place = bisect_right(self.starts, low)
+        place: int = _right(self.starts, low)
         return place > 0 and self.ends[place - 1] >= high
 
     def meets(self, low: int, high: int) -> bool:
         """Return whether a byte from `low` to `high` is among them."""
-        return bisect_right(self.ends, low) < bisect_left(self.starts, high)
+        first: int = _right(self.ends, low)
+        past: int = _left(self.starts, high)
+        return first < past
 
     def add(self, low: int, high: int) -> None:
         """Add the bytes from `low` to `high`."""
         starts, ends = self.starts, self.ends
-        first, past = bisect_left(ends, low), bisect_right(starts, high)
-        if first < past:  # they meet others
-            low, high = min(low, starts[first]), max(high, ends[past - 1])
-        starts[first:past] = [low]
-        ends[first:past] = [high]
+        first: int = _left(ends, low)
+        past: int = _right(starts, high)
+        if first == past:
+            starts.insert(first, low)
+            ends.insert(first, high)
+            return
+        if starts[first] < low:  # they meet others
+            low = starts[first]
+        if ends[past - 1] > high:
+            high = ends[past - 1]
+        if past > first + 1:
+            del starts[first + 1 : past]
+            del ends[first + 1 : past]
+        starts[first] = low
+        ends[first] = high
 
     def remove(self, low: int, high: int) -> None:
         """Take the bytes from `low` to `high` out."""
         starts, ends = self.starts, self.ends
-        first, past = bisect_right(ends, low), bisect_left(starts, high)
+        first: int = _right(ends, low)
+        past: int = _left(starts, high)
         if first < past:
             before, after = starts[first], ends[past - 1]
-            left, right = before < low, after > high
-            starts[first:past] = [before] * left + [high] * right
-            ends[first:past] = [low] * left + [after] * right
+            del starts[first:past]
+            del ends[first:past]
+            if after > high:
+                starts.insert(first, high)
+                ends.insert(first, after)
+            if before < low:
+                starts.insert(first, before)
+                ends.insert(first, low)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -116,6 +136,8 @@ class Written:
         self._program = program
         self._session = program.session
         self._memories = {space: _Memory(size) for space, size in program.core.memory_sizes.items()}
+        by_space = [self._memories.get(space) for space in Space]
+        self._by_space: list[_Memory | None] = by_space  # a number is looked up faster
         self._hollow: list[tuple[Access, int]] = []  # loads of bytes that nothing had written
         self._narrow: deque[tuple[Call, int]] = deque(maxlen=_RECENT)  # see `_note_groups`
         self._padded: deque[tuple[Call, int]] = deque(maxlen=_RECENT)  # copies with filler
@@ -133,20 +155,25 @@ class Written:
     def instruction(self, item: Item) -> None:
         """Look over what an instruction reads, and mark what it writes."""
         call = item.call
-        memories = self._memories
+        memories = self._by_space
         if self._narrow and call.extra.startswith("fractals:"):
             self._look_at_fractals(item, call.reads[0])
         for access in call.reads:
-            if (
-                access.buffer is None
-                and not memories[access.space].covers(access.low, access.high)
-                and not self._look_at_source(item, access)
+            if access.buffer is not None:
+                continue
+            space: int = access.space
+            source = memories[space]
+            assert source is not None
+            if not source.covers(access.low, access.high) and not self._look_at_source(
+                item, access
             ):
                 return
         target = call.writes[0]
         if target.buffer is not None:
             return
-        memory = memories[target.space]
+        where: int = target.space
+        memory = memories[where]
+        assert memory is not None
         if len(target.shape) == _NZ_AXES and target.shape[1] > 1:
             self._note_groups(call, item.site)
         undefined = call.template.undefined
