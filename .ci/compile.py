@@ -1,7 +1,7 @@
 """Compile the simulator's hot modules ahead of time, from the same sources, with mypyc.
 
 A build hook of hatchling: it runs whenever the package is built or installed, editable too, where a C compiler is.
-Where there is none the simulator runs from its sources, with the same results, some two times slower; so it does when
+Where there is none the simulator runs from its sources, with the same results, some three times slower; so it does when
 ASCEND_SIM_PURE is set. `python .ci/compile.py` compiles in place.
 """
 
