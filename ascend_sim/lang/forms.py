@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from ascend_sim.program import Program
 
 _REFUSED = re.compile(
-    r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) (?P<what>(?:got|takes|missing) .*)$", re.S
+    r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) (?P<what>(?:got|takes|missing) .*?)"
+    r"(?:\. Did you mean '\w+'\?)?$",  # Python's own guess, from 3.13 on
+    re.S,
 )
 _KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
 
