@@ -35,6 +35,7 @@ TOGETHER = 64
 class _Mark:
     """Sectors until the first core began a trip: missed by moves, filled by all, and used at all, if counted."""
 
+    trip: int
     missed: int
     fills: int
     used: int
@@ -42,21 +43,29 @@ class _Mark:
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """The fills before and behind the trips that were left out, those of a trip, and its sectors used before."""
+    """The fills before and behind the trips that were left out, those of a trip, and its sectors used before.
+
+    `kept`: what was used in the last so many fills before is as young behind.
+    """
 
     before: int
     behind: int
     trip: int
     again: int
+    kept: int
 
 
 class _Ghosts:
-    """Dirty sectors of trips that were left out, by fills: those of trips before them, again and again."""
+    """Dirty sectors of trips that were left out, as many for each fill as the trips before them have left.
 
-    def __init__(self, stamps: NDArray[np.int64], period: int, first: int, last: int) -> None:
+    They leave evenly. Those that were used last without a fill in between leave all at once (sums of a head that is
+    through), but when they would is not known exactly: at the wrong time they hold up all cores together.
+    """
+
+    def __init__(self, dirty: int, fills: int, first: int, last: int) -> None:
         self.scratch = self
-        self._stamps = np.sort(stamps)
-        self._period = period
+        self._dirty = dirty
+        self._fills = fills
         self._last = last
         self._gone = self._until(first)
 
@@ -68,10 +77,7 @@ class _Ghosts:
         return count, reached + 1 if reached < self._last else 0
 
     def _until(self, fill: int) -> int:
-        """Return how many have stamps up to a fill, since long ago."""
-        first = int(self._stamps[0])
-        turns, at = divmod(fill - first, self._period)
-        return turns * len(self._stamps) + int(self._stamps.searchsorted(first + at, "right"))
+        return fill * self._dirty // self._fills
 
     def end(self) -> None:
         """Let no more of them leave: they have got names."""
@@ -89,20 +95,23 @@ class Gaps:
         self._ghosts: list[_Ghosts] = []
         self._inside: Counter[Loop] = Counter()
         self._over: set[Loop] = set()
+        self._first: dict[Loop, int] = {}  # the position of the first trip that counts
         self._full: dict[Loop, int] = {}  # the trip from which on dirty sectors leave
 
     def begin(self, loop: Loop) -> None:
         """Know that a core begins a loop."""
         self._inside[loop] += 1
 
-    def trip(self, loop: Loop, position: int, trip: int, *, settled: bool) -> None:
+    def trip(self, loop: Loop, position: int, trip: int, counted: bool) -> None:
         """Know that a core begins a trip; `position` counts those that are made.
 
-        A gap goes by the trips from a `settled` one on.
+        A gap goes by the trips since one of those that are `counted`.
         """
         marks = self._marks.setdefault(loop, [])
         if position == len(marks):
-            marks.append(self._mark(count=settled))
+            marks.append(self._mark(trip, count=counted))
+            if counted:
+                self._first.setdefault(loop, position)
             if self._l2.write_back_bytes:
                 self._full.setdefault(loop, trip)
 
@@ -116,11 +125,16 @@ class Gaps:
         if position in gaps:
             return
         l2 = self._l2
-        since, now = self._marks[loop][settled], self._mark(count=True)
-        trip = max(1, (now.missed - since.missed) // (position - settled))
-        old = max(since.fills, now.fills - l2.capacity)
+        marks = self._marks[loop]
+        since, now = marks[settled], self._mark(left_out.start, count=True)
+        missed, used = now.missed - since.missed, now.used - since.used
+        again = max(0, missed - used) // (position - settled)
+        first = marks[self._first[loop]]
+        rate = again + (now.used - first.used + self._unused(loop)) / (now.trip - first.trip)
+        trip = max(1, round(rate))
+        old = max(marks[max(gaps)].fills if gaps else first.fills, now.fills - l2.capacity)
         period = max(1, (now.fills - old) // trip - OVERLAP) * trip
-        stamps = self._dirty(old, old + period)
+        dirty = len(self._dirty(old, old + period))
         if loop not in self._full:
             oldest = self._dirty(0, now.fills - OVERLAP * trip)
             until = (
@@ -128,13 +142,15 @@ class Gaps:
             )
             if until < len(left_out):
                 self._full[loop] = left_out.start + max(0, int(until))
-        again = max(0, trip - (now.used - since.used) // (position - settled))
-        gaps[position] = self._pass(len(left_out), trip, again, since.fills)
-        if len(stamps):
-            first = max(now.fills, l2.fills - l2.capacity)
-            ghosts = _Ghosts(stamps, period, first, l2.fills)
+        behind = first.fills + round(rate * (left_out.stop - first.trip))
+        filled = max(behind - now.fills, len(left_out) * trip // 2)
+        kept = self._pass(filled, max(since.fills, now.fills - OVERLAP * trip))
+        gaps[position] = _Gap(now.fills, l2.fills, trip, again * len(left_out), kept)
+        if dirty:
+            gone = max(l2.fills - l2.capacity, now.fills - kept)
+            ghosts = _Ghosts(dirty, period, gone, l2.fills - kept)
             self._ghosts.append(ghosts)
-            l2.expect(first + 1, None, ghosts)
+            l2.expect(gone + 1, None, ghosts)
 
     def end(self, loop: Loop) -> None:
         """Know that a core has left a loop. Behind the last one L2 holds what the trips would have left there."""
@@ -147,7 +163,10 @@ class Gaps:
             ghosts.end()
         buffers = [buffer for buffer in self._buffers if buffer.scratch is not None]
         positions = sorted(gaps)
-        holes = [self._holes(buffer, [gaps[at] for at in positions]) for buffer in buffers]
+        for position in positions:
+            self._let_go(gaps[position], buffers)
+        sides = self._sides(loop)
+        holes = [_holes(self._l2.table(buffer).stamps, sides) for buffer in buffers]
         self._put_right(
             loop,
             [
@@ -160,9 +179,9 @@ class Gaps:
             for position, (left, right) in zip(positions, found, strict=True):
                 self._hold(buffer, gaps[position], left, right)
 
-    def _mark(self, *, count: bool) -> _Mark:
+    def _mark(self, trip: int, *, count: bool) -> _Mark:
         held = [buffer.scratch.used() for buffer in self._buffers if count and buffer.scratch]
-        return _Mark(self._l2.miss_bytes // self._l2.sector, self._l2.fills, sum(held))
+        return _Mark(trip, self._l2.miss_bytes // self._l2.sector, self._l2.fills, sum(held))
 
     def _dirty(self, since: int, until: int) -> NDArray[np.int64]:
         """Return the stamps of dirty sectors that were used last between two fills."""
@@ -171,36 +190,55 @@ class Gaps:
             [np.zeros(0, np.int64), *(one.dirty_between(since, until) for one in held)]
         )
 
-    def _pass(self, trips: int, trip: int, again: int, since: int) -> _Gap:
-        """Let trips fill so many sectors each. What was used since some fills stays as young as it is."""
+    def _pass(self, filled: int, since: int) -> int:
+        """Let so many sectors be filled. What was used since some fills stays as young as it is, if it would leave.
+
+        Return by how many fills that is younger than what is filled: it changes places with the last of that.
+        """
         l2 = self._l2
-        before, filled = l2.fills, trips * trip
-        fresh = before + filled - l2.capacity
-        later = fresh - max(since, before - l2.capacity)
-        if later > 0:
+        before = l2.fills
+        kept = before - since if before + filled - l2.capacity > since else 0
+        if kept:
             for buffer in self._buffers:
                 if buffer.scratch:
-                    buffer.scratch.keep(since, later, fresh)
+                    buffer.scratch.keep(since, filled, since)
         l2.pass_by(filled)
-        return _Gap(before, l2.fills, trip, again * trips)
+        return kept
 
-    def _holes(
-        self, buffer: GmBuffer, gaps: Sequence[_Gap]
-    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Return for each gap the sectors on the left and right of those that nobody has used, between used ones."""
-        stamps = self._l2.table(buffer).stamps
-        used = np.flatnonzero(stamps)
-        wide = np.diff(used) > 1
-        left, right = used[:-1][wide], used[1:][wide]
-        low, high = np.minimum(stamps[left], stamps[right]), np.maximum(stamps[left], stamps[right])
-        found = []
-        for gap, following in zip(gaps, [*gaps[1:], None], strict=True):
-            late = OVERLAP * gap.trip  # what was begun before the gap is used behind it, too
-            chosen = (low < gap.behind + late) & (high >= gap.behind)
-            if following is not None:
-                chosen &= high < following.behind
-            found.append((left[chosen], right[chosen]))
-        return found
+    def _let_go(self, gap: _Gap, buffers: Sequence[GmBuffer]) -> None:
+        """Let what was kept young in a gap, and has not been used again behind it, be as old as it is."""
+        for buffer in buffers:
+            table = self._l2.table(buffer)
+            idle = (table.stamps > gap.behind - gap.kept) & (table.stamps <= gap.behind)
+            table.stamps[idle] -= gap.behind - gap.before
+            table.dirty[idle & (table.stamps <= self._l2.fills - self._l2.capacity)] = False
+
+    def _unused(self, loop: Loop) -> int:
+        """Return how many sectors a loop's gaps so far have left unused, while it still runs.
+
+        Cores may work far from each other: what lies between them has not been used yet, and is no hole. On one side of
+        a hole are sectors that were used shortly before the gap.
+        """
+        marks, sides = self._marks[loop], self._sides(loop)
+        count = 0
+        for buffer in self._buffers if sides else ():
+            if buffer.scratch is None:
+                continue
+            rows = buffer.scratch  # as long as these will do, they are faster than a table
+            stamps = self._l2.table(buffer).stamps
+            buffer.scratch = rows
+            for position, (left, right) in zip(self._gaps[loop], _holes(stamps, sides), strict=True):
+                recent = np.minimum(stamps[left], stamps[right]) > marks[position - OVERLAP].fills
+                count += int((right - left - 1)[recent].sum())
+        return count
+
+    def _sides(self, loop: Loop) -> list[tuple[int, int]]:
+        """Return the fills behind each gap, and those until what was begun before it is over."""
+        marks = self._marks[loop]
+        return [
+            (gap.behind, marks[min(position + OVERLAP, len(marks) - 1)].fills)
+            for position, gap in self._gaps[loop].items()
+        ]
 
     def _put_right(self, loop: Loop, filled: Sequence[int], buffers: Sequence[GmBuffer]) -> None:
         """Let all be as old as if the trips of a loop's gaps had filled what they would have filled.
@@ -257,6 +295,26 @@ class Gaps:
             for at in range(first, last, TOGETHER):
                 some = min(TOGETHER, last - at)
                 l2.expect(int(stamps[at : at + some].max()), (start + at, 1, 1, some), buffer)
+
+
+def _holes(
+    stamps: NDArray[np.int64], sides: Sequence[tuple[int, int]]
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return for each gap the sectors on the left and right of those that nobody has used, between used ones.
+
+    What was begun before a gap is used behind it, too: `sides` has the fills behind each gap and until that is over.
+    """
+    used = np.flatnonzero(stamps)
+    wide = np.diff(used) > 1
+    left, right = used[:-1][wide], used[1:][wide]
+    low, high = np.minimum(stamps[left], stamps[right]), np.maximum(stamps[left], stamps[right])
+    found = []
+    for (behind, late), following in zip(sides, [*sides[1:], None], strict=True):
+        chosen = (low < late) & (high >= behind)
+        if following is not None:
+            chosen &= high < following[0]
+        found.append((left[chosen], right[chosen]))
+    return found
 
 
 def _usual(stamps: NDArray[np.int64]) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ascend_sim.trips import DRAIN, START, WARM, Counts, Stretch
+from ascend_sim.trips import DRAIN, FILLING, START, WARM, Counts, Stretch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +151,7 @@ def _measured(stretch: Stretch) -> list[tuple[int, int]]:
         found += [
             (window, position)
             for position in range(settled, stop)
-            if not 0 <= stretch.trips[position] + 1 - stretch.full_from < WARM  # it fills up
+            if not 0 <= stretch.trips[position] + 1 - stretch.full_from < FILLING
         ]
         first = stretch.gaps[window] + 1 if window < len(stretch.gaps) else stop
     return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from math import inf
 from statistics import pstdev
@@ -27,17 +26,22 @@ if TYPE_CHECKING:
     from ascend_sim.trace import CoreLog, Item
     from isa.tensor import GmBuffer
 
-HEAD, MIDDLE, TAIL = 8, 8, 8
-"""Trips that are simulated: at the beginning, behind the first gap, at the end."""
-START, WARM, DRAIN = 4, 2, 2
+HEAD, MIDDLE, TAIL = 20, 14, 8
+"""Trips that are simulated: at the beginning, half way from there to the end, and there.
+
+Cores draw level in the first ones, and how far apart they are then is how far apart they stay in the gap behind.
+"""
+START, WARM, DRAIN = 12, 4, 2
 """Trips that do not count: at the start, behind a gap until L2 has what it needs, and at the end."""
-FIRST_GAP = 12
-"""Trips of the first gap at most. Behind it most is settled, and the long second gap lies between settled trips."""
+FILLING = 2
+"""Trips that do not count when dirty sectors begin to leave L2."""
+EARLY = 4
+"""Trips until what all of them use is in L2: what the others bring into it counts from then on."""
 PERIOD = 2
 """Gaps are multiples of it, so that buffers that are used in turn stay in turn."""
 WORTHWHILE = 1.3
 """So many times the trips that are simulated a loop must have, or all of them are."""
-SHORT, MOST = 64, 4
+SHORT, MOST = 64, 2
 """Of loops whose trips have fewer items than SHORT, more trips are simulated: up to MOST times as many."""
 
 DRAWING_LEVEL = 0.85
@@ -55,7 +59,7 @@ def chosen(count: int, scale: int = 1) -> list[int]:
     left = count - kept
     if count < WORTHWHILE * kept:
         return list(range(count))
-    first = min(left // 2, scale * FIRST_GAP) // PERIOD * PERIOD
+    first = left // 2 // PERIOD * PERIOD
     second = (left - first) // PERIOD * PERIOD
     head = scale * HEAD + left - first - second
     middle = head + first
@@ -120,14 +124,21 @@ class Sampler:
         self._cores: dict[tuple[str, int, CoreKind], list[Stretch]] = {}  # a loop on each core
         self._last: dict[int, Item] = {}  # what each core issued last before its log was emptied
         self._begun: Counter[tuple[int, int]] = Counter()  # loops, by core and phase
-        self._settling: dict[tuple[int, int], float] = {}  # by phase and loop
 
     def trips(self, program: Program, count: int, features: Features | None) -> Iterable[int]:
         """Return the trips that a core makes of a loop. Loops inside one that leaves some out make all of theirs."""
-        if program in self._inside or len(chosen(count)) == count:
+        if program in self._inside:
             return range(count)
+        if len(chosen(count)) == count:
+            return self._all(program, count)
         frame = _getframe(3)
         return self._walk(program, count, features, f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+    def _all(self, program: Program, count: int) -> Iterator[int]:
+        """Yield all trips, and count what each has issued."""
+        for trip in range(count):
+            yield trip
+            self._take(program)
 
     def _walk(
         self, program: Program, count: int, features: Features | None, site: str
@@ -150,17 +161,16 @@ class Sampler:
                 position = len(stretch.trips)
                 if trip != before + 1:
                     left_out = range(before + 1, trip)
-                    self._l2.leave_out(loop, position, left_out, stretch.settled)
-                    if core.kind is self._leading and not stretch.gaps:
-                        program.stand_still(partial(self._lead, stretch, position, len(left_out)))
-                self._l2.trip(loop, position, trip, settled=position == stretch.settled)
+                    _then(program, self._l2.leave_out, loop, position, left_out, stretch.settled)
+                counted = position in (EARLY * stretch.scale, stretch.settled)
+                _then(program, self._l2.trip, loop, position, trip, counted)
                 stretch.trips.append(trip)
                 stretch.marks.append(self._last.get(core.index))
                 yield trip
                 before = trip
                 stretch.counts.append(self._take(program))
             stretch.marks.append(self._last.get(core.index))
-            self._l2.end(loop)
+            _then(program, self._l2.end, loop)
             if len(stretch.trips) < count:
                 self.stretches.append(stretch)
         finally:
@@ -178,31 +188,16 @@ class Sampler:
         stretch.scale = self._scales[count]
         yield from chosen(count, stretch.scale)[1:]
 
-    def _lead(self, stretch: Stretch, position: int, trips: int, _: Core) -> int:
-        """Return by how many cycles a core falls back behind the last one in the first gap, if cores draw level.
-
-        Cores start one after the other and share the memory system. Those behind often find it free and catch up, and
-        then all want the same at the same time and are slower. Each trip leaves the same part of their distances, until
-        these are what chance makes them: so they are behind the first gap, and later gaps change them no more.
-        """
-        late = position - 2  # the last trip that all cores have begun
-        early = late // 2
-        cores = self._cores[stretch.site, stretch.ordinal, stretch.kind]
-        if early >= late or any(len(one.marks) <= late or one.marks[late] is None for one in cores):
-            return 0
-        before, now = ([one.times[mark] for one in cores] for mark in (early, late))
-        if min(now) < 0 or pstdev(now) >= DRAWING_LEVEL * pstdev(before):
-            return 0
-        stays: float = (pstdev(now) / pstdev(before)) ** (1 / (late - early))
-        self._settling[stretch.phase, stretch.ordinal] = stays
-        distance = (max(now) - stretch.times[late]) * stays ** (position - late)
-        return round(distance * (1 - stays**trips))
-
     def settle(self) -> None:
-        """Let all loops know what those that lead saw at their gaps, and when L2 was full."""
+        """Let all loops know how those that lead drew level before their first gap, and when L2 was full."""
+        stays = {
+            (cores[0].phase, cores[0].ordinal): _stays(cores)
+            for (_, _, kind), cores in self._cores.items()
+            if kind is self._leading and cores[0].gaps
+        }
         for stretch in self.stretches:
             stretch.full_from = self._l2.full_from(stretch.loop)
-            first = self._settling.get((stretch.phase, stretch.ordinal), 1.0)
+            first = stays.get((stretch.phase, stretch.ordinal), 1.0)
             stretch.settling = [first, *(1.0 for _ in stretch.gaps[1:])]
 
     def _take(self, program: Program) -> Counts:
@@ -216,6 +211,28 @@ class Sampler:
         log.stalls.clear()
         self.totals += found
         return found
+
+
+def _then(program: Program, do: Callable[..., None], *args: Any) -> None:
+    """Do something when a core gets there: the kernel's Python is far ahead of it."""
+
+    def now(_: Core) -> int:
+        do(*args)
+        return 0
+
+    program.stand_still(now)
+
+
+def _stays(cores: Sequence[Stretch]) -> float:
+    """Return what each trip leaves of the distances between cores, 1 if they do not draw level.
+
+    Cores start one after the other and share the memory system. Those behind often find it free and catch up, and
+    then all want the same at the same time and are slower, until their distances are what chance makes them.
+    """
+    late = min(one.gaps[0] for one in cores)
+    early = late // 2
+    before, now = (pstdev(one.times[at] for one in cores) for at in (early, late))
+    return float((now / before) ** (1 / (late - early))) if now < DRAWING_LEVEL * before else 1.0
 
 
 def counted(log: CoreLog) -> Counts:
