@@ -227,7 +227,9 @@ class Gaps:
             rows = buffer.scratch  # as long as these will do, they are faster than a table
             stamps = self._l2.table(buffer).stamps
             buffer.scratch = rows
-            for position, (left, right) in zip(self._gaps[loop], _holes(stamps, sides), strict=True):
+            for position, (left, right) in zip(
+                self._gaps[loop], _holes(stamps, sides), strict=True
+            ):
                 recent = np.minimum(stamps[left], stamps[right]) > marks[position - OVERLAP].fills
                 count += int((right - left - 1)[recent].sum())
         return count
