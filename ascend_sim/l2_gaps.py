@@ -134,7 +134,7 @@ class Gaps:
         trip = max(1, round(rate))
         old = max(marks[max(gaps)].fills if gaps else first.fills, now.fills - l2.capacity)
         period = max(1, (now.fills - old) // trip - OVERLAP) * trip
-        dirty = len(self._dirty(old, old + period))
+        dirty = self._even(old, old + period)
         if loop not in self._full:
             oldest = self._dirty(0, now.fills - OVERLAP * trip)
             until = (
@@ -189,6 +189,30 @@ class Gaps:
         return np.concatenate(
             [np.zeros(0, np.int64), *(one.dirty_between(since, until) for one in held)]
         )
+
+    def _even(self, since: int, until: int) -> int:
+        """Let dirty sectors that were used last between two fills leave evenly, in their order; return how many.
+
+        Many have been used last without a fill in between, and would leave all at once.
+        """
+        count = 0
+        for buffer in self._buffers:
+            if buffer.scratch is None:
+                continue
+            found = len(buffer.scratch.dirty_between(since, until))
+            count += found
+            if not found:
+                continue
+            table = self._l2.table(buffer)
+            used = table.dirty & (table.stamps > since) & (table.stamps <= until)
+            sectors = np.flatnonzero(used)
+            sectors = sectors[np.argsort(table.stamps[sectors], kind="stable")]
+            stamps = np.linspace(since, until, found + 1)[1:].astype(np.int64)
+            table.stamps[sectors] = stamps
+            for at in range(0, found, TOGETHER):
+                some = slice(at, at + TOGETHER)
+                self._l2.expect(int(stamps[some][-1]), sectors[some], buffer)
+        return count
 
     def _pass(self, filled: int, since: int) -> int:
         """Let so many sectors be filled. What was used since some fills stays as young as it is, if it would leave.

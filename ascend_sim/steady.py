@@ -22,8 +22,8 @@ OVERLAP = 3
 """Trips that run at a time, at most: what passes between two marks is some of each, and each has its own slopes."""
 LOOKED_AT = 400
 """Trips of a gap whose features are asked for; the others are like them."""
-AT_LEAST = 0.08
-"""Error of what was left out at least: as much as comparisons with full runs have shown (docs/tuning.md)."""
+AT_LEAST = 0.05
+"""Error of what was left out at least: several times what comparisons with full runs show (docs/tuning.md)."""
 CERTAIN = 3.0
 """Standard errors from which on a core's own pace is not chance."""
 
