@@ -41,7 +41,7 @@ PERIOD = 2
 """Gaps are multiples of it, so that buffers that are used in turn stay in turn."""
 WORTHWHILE = 1.3
 """So many times the trips that are simulated a loop must have, or all of them are."""
-SHORT, MOST = 64, 2
+SHORT, MOST = 64, 4
 """Of loops whose trips have fewer items than SHORT, more trips are simulated: up to MOST times as many."""
 
 DRAWING_LEVEL = 0.85

@@ -103,10 +103,10 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 ATTENTION = {
-    "BAND-128": {"heads": "32", "seq": "1024", "mask": "none"},
-    "BAND-192": {"heads": "44", "seq": "1024", "head-dim": "192"},
+    "BAND-128": {"heads": "30", "seq": "1024", "mask": "none"},
+    "BAND-192": {"heads": "46", "seq": "1024", "head-dim": "192"},
     "SPARSE": {"heads": "42", "seq": "2048", "pre-tokens": "256"},
-    "BAND-192-SBH": {"batch": "2", "heads": "22", "seq": "1024", "layout": "SBH"},
+    "BAND-192-SBH": {"batch": "2", "heads": "23", "seq": "1024", "layout": "SBH"},
 }
 
 

@@ -109,7 +109,7 @@ def _arrays(tiles: int, blocks: int) -> tuple[Numbers, Numbers]:
 
 @pytest.mark.parametrize(
     ("kernel", "tiles", "blocks"),
-    [(stream, 400, 3), (uneven, 400, 2), (growing, 400, 1), (rows, 800, 1)],
+    [(stream, 400, 3), (uneven, 400, 2), (growing, 400, 1), (rows, 1600, 1)],
 )
 def test_the_whole_is_as_long(kernel: Any, tiles: int, blocks: int) -> None:
     x, z = _arrays(tiles, blocks)
@@ -212,4 +212,4 @@ def test_cores_that_make_other_trips_are_refused() -> None:
                 asc.cross_core_wait_flag(2, 2)
 
     with pytest.raises(sim.UnsupportedError, match="do not make the same ones: run it without"):
-        sim.sample(apart, 200, chip="toy", kernel_type="MIX_AIC_1_2")
+        sim.sample(apart, 400, chip="toy", kernel_type="MIX_AIC_1_2")
