@@ -437,8 +437,11 @@ class _Sectors:
 
     def keep(self, since: int, later: int, fresh: int) -> None:
         """Let what was used after `since` be younger by `later`; what was not younger than `fresh` is clean then."""
-        self.dirty[self.stamps <= fresh] = False
-        self.stamps[self.stamps > since] += later
+        young = self.stamps > fresh
+        np.logical_and(self.dirty, young, out=self.dirty)
+        if since != fresh:
+            young = self.stamps > since
+        np.add(self.stamps, later, out=self.stamps, where=young)
 
     def dirty_between(self, since: int, until: int) -> NDArray[np.int64]:
         """Return the stamps of dirty sectors that were used last between two fills."""

@@ -206,13 +206,16 @@ def _water_level(groups: list[_Class], capacity: float, *, by_load: bool = False
     """
     if not groups:
         return math.inf
-    weights = [group.members * (group.load if by_load else 1) for group in groups]
-    left, weight = capacity, sum(weights)
-    for group, own in sorted(
-        zip(groups, weights, strict=True), key=lambda one: (one[0].rate, one[1])
-    ):
-        if group.rate * weight <= left:
-            left -= group.rate * own
+    users: list[tuple[float, float]] = []
+    left, weight = capacity, 0.0
+    for group in groups:
+        own = group.members * group.load if by_load else float(group.members)
+        users.append((group.rate, own))
+        weight += own
+    users.sort()
+    for rate, own in users:
+        if rate * weight <= left:
+            left -= rate * own
             weight -= own
         else:
             return left / weight

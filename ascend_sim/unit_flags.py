@@ -87,6 +87,7 @@ class UnitFlags:
             count, None, object
         )  # the last Mmad or Fixpipe that changed a unit
         self._read: NDArray[np.int64] = np.full(count, -1)  # when a Fixpipe has last read it
+        self._ways: dict[Call, tuple[Any, Any]] = {}
 
     def clear(self) -> None:
         """Free all units at the start of a block."""
@@ -105,8 +106,10 @@ class UnitFlags:
             return head
         if full.any() if pipe.pipe is _M else not full.all():
             return -1
-        lead, step = self._pace(item, len(full))
-        earliest = seen - (lead + np.arange(len(full)) * step)
+        turns, _ = self._way(item, len(full))
+        if seen.max() <= head + turns[0]:  # all have been seen when it comes to the first one
+            return head
+        earliest = seen - turns
         last = int(earliest.argmax())
         start = int(np.ceil(earliest[last]))
         if start <= head:
@@ -120,6 +123,19 @@ class UnitFlags:
         It may itself have begun earlier: it comes to its last units late.
         """
         return int(self._read[self._units.of(item.call)].max(initial=-1)) + 1
+
+    def _way(self, item: Item, count: int) -> tuple[Any, Any]:
+        """Return the cycles from an instruction's start to its turn at each unit, and until each change is seen."""
+        template = item.call.template
+        way = self._ways.get(template)
+        if way is None:
+            lead, step = self._pace(item, count)
+            passed = lead + np.arange(1, count + 1) * step
+            if item.pipe is _M:
+                passed += self._depth
+            changes = (np.ceil(passed) + self._latency).astype(np.int64)
+            way = self._ways[template] = (lead + np.arange(count) * step, changes)
+        return way
 
     def _pace(self, item: Item, count: int) -> tuple[int, float]:
         """Return the cycles before the first unit's turn and those for each unit."""
@@ -138,16 +154,13 @@ class UnitFlags:
         count = len(self._full[units])
         if not count:
             return
-        lead, step = self._pace(item, count)
-        passed = lead + np.arange(1, count + 1) * step
+        _, changes = self._way(item, count)
         fills = pipe.pipe is _M
-        if fills:
-            passed += self._depth
         self._changed_by[units] = item
         if not fills:
             self._read[units] = item.start
         self._full[units] = fills
-        self._seen[units] = item.start + np.ceil(passed) + self._latency
+        self._seen[units] = item.start + changes
         self._wake(_FIX if fills else _M)
 
     def _wake(self, which: Pipe) -> None:

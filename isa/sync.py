@@ -64,16 +64,30 @@ def _member(kind: type[E], value: Any) -> E | None:
 
 def set_flag(event: HardEvent, event_id: int = 0) -> None:
     """Raise a flag when all earlier work of the event's first pipe is complete; does not hold that pipe up."""
-    event, event_id = _event("set_flag", event, event_id)
-    stream = _stream("set_flag")
+    stream = current.get(None)
+    if (
+        type(event) is not HardEvent
+        or type(event_id) is not int
+        or not 0 <= event_id < EVENT_IDS
+        or stream is None
+    ):
+        event, event_id = _event("set_flag", event, event_id)
+        stream = _stream("set_flag")
     if stream.own_sync:
         stream.set_flag(event, event_id)
 
 
 def wait_flag(event: HardEvent, event_id: int = 0) -> None:
     """Hold the event's second pipe until the flag is raised, then lower it."""
-    event, event_id = _event("wait_flag", event, event_id)
-    stream = _stream("wait_flag")
+    stream = current.get(None)
+    if (
+        type(event) is not HardEvent
+        or type(event_id) is not int
+        or not 0 <= event_id < EVENT_IDS
+        or stream is None
+    ):
+        event, event_id = _event("wait_flag", event, event_id)
+        stream = _stream("wait_flag")
     if stream.own_sync:
         stream.wait_flag(event, event_id)
 
