@@ -50,18 +50,59 @@ def _attention(name: str, *, full: bool = True, chip: str = "ascend910b1", **opt
 
 
 CASES = [
-    _attention("whole matrix", heads="20", seq="4096", mask="none"),
-    _attention("grouped heads", heads="12", kv_heads="3", seq="4096", mask="none"),
-    _attention("8 samples of 2304", batch="8", heads="5", seq="2304", mask="none"),
-    _attention("16 heads of 3840", heads="16", seq="3840", mask="none"),
-    _attention("32 samples of 2048", batch="32", heads="2", seq="2048", mask="none"),
-    _attention("4 heads of 8192", heads="4", seq="8192", mask="none"),
-    _attention("4 samples of 3072", batch="4", heads="8", seq="3072", mask="none"),
-    _attention("keys twice as long", heads="12", seq="4096", kv_seq="8192", mask="none"),
-    _attention("keys half as long", heads="12", seq="8192", kv_seq="4096", mask="none"),
-    _attention("one head of keys", heads="8", kv_heads="1", seq="8192", mask="none"),
-    _attention("head dim 192, no mask", heads="5", seq="8192", head_dim="192", mask="none"),
-    _attention("head dim 192, 12 heads", heads="12", seq="6144", head_dim="192"),
+    _attention(
+        "batch=2 heads=20 seq=4096 mask=none", batch="2", heads="20", seq="4096", mask="none"
+    ),
+    _attention("batch=1 heads=32 seq=4096 mask=none", heads="32", seq="4096", mask="none"),
+    _attention("batch=1 heads=64 seq=4096 mask=none", heads="64", seq="4096", mask="none"),
+    _attention(
+        "batch=2 heads=64 seq=2048 mask=none", batch="2", heads="64", seq="2048", mask="none"
+    ),
+    _attention("batch=1 heads=16 seq=6144 mask=none", heads="16", seq="6144", mask="none"),
+    _attention(
+        "batch=1 heads=18 seq=6144 mask=none kv-heads=3",
+        heads="18",
+        seq="6144",
+        mask="none",
+        kv_heads="3",
+    ),
+    _attention("batch=1 heads=8 seq=8192 mask=none", heads="8", seq="8192", mask="none"),
+    _attention("batch=1 heads=12 seq=8192 mask=none", heads="12", seq="8192", mask="none"),
+    _attention(
+        "batch=1 heads=12 seq=4096 mask=none kv-seq=8192",
+        heads="12",
+        seq="4096",
+        mask="none",
+        kv_seq="8192",
+    ),
+    _attention(
+        "batch=1 heads=8 seq=8192 mask=none kv-heads=1",
+        heads="8",
+        seq="8192",
+        mask="none",
+        kv_heads="1",
+    ),
+    _attention(
+        "batch=1 heads=40 seq=4096 head-dim=192 mask=none",
+        heads="40",
+        seq="4096",
+        head_dim="192",
+        mask="none",
+    ),
+    _attention(
+        "batch=2 heads=40 seq=4096 mask=none", batch="2", heads="40", seq="4096", mask="none"
+    ),
+    _attention(
+        "batch=2 heads=32 seq=4096 mask=none kv-heads=16",
+        batch="2",
+        heads="32",
+        seq="4096",
+        mask="none",
+        kv_heads="16",
+    ),
+    _attention(
+        "batch=2 heads=32 seq=4096 mask=none", batch="2", heads="32", seq="4096", mask="none"
+    ),
     _attention("triangle", heads="24", seq="4096"),
     _attention("triangle, 20 cores", heads="20", seq="4096", chip="ascend910b4"),
     _attention("window of 256", heads="40", seq="16384", pre_tokens="256"),
@@ -71,7 +112,7 @@ CASES = [
     _attention("S = 4096", heads="40", seq="4096", full=False),
     _attention("S = 8192", heads="40", seq="8192", full=False),
     _attention("S = 16384", heads="40", seq="16384", full=False),
-    _attention("largest: S = 32768", heads="40", seq="32768", full=False),
+    _attention("largest: S = 32768", heads="40", seq="32768", mask="none", full=False),
 ]
 TINY = [
     Case("tiny", "laser_attention_grad", {"heads": "1", "seq": "256"}),

@@ -389,7 +389,7 @@ def interleaved_by_scalar(wrong: bool) -> Told:
 @case("PRF-26")
 def realistic_sizes(wrong: bool) -> Told:
     """Some trips of a long loop are simulated; the estimate says so, and by how much it may be off."""
-    tiles, size = 200, 2048
+    tiles, size = 400, 2048
 
     def kernel(x: asc.GlobalAddress) -> None:
         pipe = asc.TPipe()
